@@ -1,8 +1,8 @@
-"""Benchmarks of zlog next to raw limits and to other systems; not part of the package.
+"""Benchmarks that compare zlog with raw limits and other systems; not part of the package.
 
-``python -m bench`` has a command per benchmark; ``bench.table`` runs those of `make bench`.
+``python -m bench`` has one command per benchmark. ``bench.table`` runs those of `make bench`,
 ``testbed`` prepares a part of a store, ``measure`` runs candidates in turns and compares them,
-``limits`` runs the C++ program that measures raw limits, and ``results`` prints.
+``limits`` runs the C++ program that measures raw limits, and ``results`` prints the results.
 """
 
 from pathlib import Path

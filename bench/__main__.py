@@ -1,4 +1,4 @@
-"""Measure how fast a store is, next to what it can do at most: ``python -m bench COMMAND``."""
+"""Measure a store's speed and compare it with its raw limits: ``python -m bench COMMAND``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMANDS = ("append", "read", "tail", "sequencer", "failover", "growth", "spark
 
 
 class _Bench(Zlog):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # click's
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -34,8 +34,8 @@ if __name__ == "__main__":
     hold_descriptors()
     _Bench(
         name="bench",
-        help="Measure how fast a store is, next to what it can do at most. Each benchmark uses a"
-        " part of the store of its own, which it removes at the end: a namespace of the pool, or a"
-        " folder inside the store's.",
+        help="Measure how fast a store is compared with its raw limits. Each benchmark uses its own"
+        " part of the store, a namespace of the pool or a folder inside the store's folder, and"
+        " removes it at the end.",
         params=global_options(hidden=False),
     ).main(prog_name="python -m bench")

@@ -26,11 +26,11 @@ from zlog.cli.parameters import number_option
 from zlog.cli.units import human_bytes
 
 _KEY_BYTES_MAX = 32 << 10
-"""Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,
-and what the object class does."""
+"""Data of at least this size is written as an object's data, smaller data as a key. This is the
+fastest way in RADOS, and the object class does the same."""
 
 _ONE_BY_ONE_DEPTH = 64
-"""Appends in flight where each has an operation of its own, beside a load where they have not."""
+"""Appends in flight in the comparison in which each append is an operation of its own."""
 
 
 @click.command(
@@ -75,16 +75,17 @@ def append(
     width: int,
     stripe_unit: int,
 ) -> Report:
-    """Measure how fast entries are appended, durably.
+    """Measure how fast entries are appended durably.
 
-    Beside it stand the raw limits of the same store, measured in turns with it and with as much in
-    flight: the same operations of the object class sent by a C++ program; calls of the class that
-    write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
-    appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
-    together, what they would reach each on its own stands there too. The limits compress nothing.
+    The benchmark compares the load with the raw limits of the same store, measured in turns with
+    the same number of operations in flight: the same operations of the object class sent by a C++
+    program, calls of the class that write nothing, and plain librados writes of the same bytes
+    (LMDB alone or a synced plain file for an embedded store). RATIO is the part of each limit that
+    the load reaches. If entries are sent together, the benchmark also shows the rate of entries
+    that are sent one by one. The limits compress nothing.
     """
     if exclusive and (writers > 1 or alone):
-        raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
+        raise click.UsageError("--exclusive cannot be combined with --alone or several --writers")
     words = compression != "none"
     load = Workload(
         size, batch, writers, depth, width, stripe_unit, alone, exclusive, tags, compression, words
@@ -98,7 +99,9 @@ def append(
     )
     with bench.testbed() as testbed:
         if writers > 1 and testbed.kind == "mem":
-            raise click.UsageError("mem:// is one process's memory: it has only one writer")
+            raise click.UsageError(
+                "a store in memory belongs to one process, so it has only one writer"
+            )
         note(f"warming up in {testbed.url}")
         running = testbed.enter(Writers(testbed, load))
         bench.warm_up(running.run)
@@ -106,7 +109,7 @@ def append(
         if load.words:
             plain = testbed.enter(Writers(testbed, replace(load, compression="none")))
             bench.warm_up(plain.run)
-            traffic = plain.traffic  # a compressed write may be several records
+            traffic = plain.traffic  # a compressed write may have several records
         how = _how(load, traffic)
         candidate = testbed.load("append", how, running.run)
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
@@ -124,7 +127,7 @@ def append(
 
 
 def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Candidate:
-    """Give another load of the same log, to be measured in turns with the first."""
+    """Add another load of the same log, which is measured in turns with the first."""
     running = testbed.enter(Writers(testbed, load))
     bench.warm_up(running.run)
     return testbed.load(name, f"the same log with {_how(load, running.traffic)}", running.run)
@@ -141,7 +144,7 @@ def _how(load: Workload, traffic: Traffic) -> str:
 
 
 def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
-    """Give the limits that this kind of store has, as traffic of the load's kind meets them."""
+    """Add the limits that apply to this kind of store and load."""
     if testbed.has_class:
         yield from _class_limits(testbed, load, traffic)
     if testbed.kind == "ceph":
@@ -179,10 +182,10 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
 
 
 def _with_round_trip(testbed: Testbed, class_writes: Candidate) -> Iterator[Candidate]:
-    """One write after the other, each with a round trip to the sequencer, from C++."""
+    """Add single writes in sequence from C++, each after a request to the sequencer."""
     log = testbed.enter(testbed.new_log(1))
     with zlog.Log.open(testbed.store, log, timeout=testbed.timeout) as opened:
-        opened.append(b"")  # now the view names the sequencer
+        opened.append(b"")  # after this, the view names the sequencer
         address = opened.view.sequencer
     if not address:
         return

@@ -1,6 +1,6 @@
-"""Frames as a sequencer takes them: how it is greeted, and servers that do nothing with them.
+"""Protocol frames for benchmarks: how a client greets, and servers that only return the frames.
 
-Such a server shows what a sequencer in Python could reach at most.
+The rate of such a server is an upper bound for a sequencer in Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zlog.seqr.service import new_event_loop
 
 
 def ask_sequencer(store: zlog.Store, log: str, address: str) -> dict[str, Any]:
-    """Return the options of ``frames`` for positions of a log, from the sequencer at an address."""
+    """Return the options of ``frames`` for getting positions of a log from a sequencer."""
     with zlog.Log.open(store, log) as opened:
         log_id = opened.view.log_id
     payload = LogAddress(store.pool, store.namespace, log, log_id).encode()
@@ -39,7 +39,7 @@ def _ask(address: str, greeting: bytes, replies: int) -> dict[str, Any]:
 
 
 class _Echo(asyncio.Protocol):
-    """Sends every chunk back as it came."""
+    """Sends every chunk back unchanged."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -49,9 +49,9 @@ class _Echo(asyncio.Protocol):
 
 
 class _ParsedEcho(_Echo):
-    """Takes every chunk apart and puts it together again, frame by frame.
+    """Unpacks every chunk into frames and packs them again, without acting on them.
 
-    One ``iter_unpack`` and one write per chunk, as a sequencer does, and no decision at all.
+    Like a sequencer, it calls ``iter_unpack`` and writes once per chunk.
     """
 
     rest = b""
@@ -68,7 +68,7 @@ _KINDS = {"echo": _Echo, "parsed echo": _ParsedEcho}
 
 
 def serve(kind: str) -> None:
-    """Be such a server on a free port, until killed; says on stderr which."""
+    """Run such a server on a free port until it is killed. It prints its address on stderr."""
     loop = new_event_loop()
     server = loop.run_until_complete(loop.create_server(_KINDS[kind], "127.0.0.1", 0))
     port = server.sockets[0].getsockname()[1]

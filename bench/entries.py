@@ -1,4 +1,4 @@
-"""What benchmarks append."""
+"""The entries that benchmarks append."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _WORDS = tuple(os.urandom(1 + number % 5).hex().encode() for number in range(256
 
 
 def entries_of(size: int, count: int, *, words: bool) -> list[bytes]:
-    """Make entries of ``size`` bytes: random ones, which don't compress, or words.
+    """Return entries of ``size`` bytes: random bytes, which do not compress, or words.
 
-    A word stands for one random byte and takes 7 with the blank behind it, on average.
+    A word stands for one random byte, and takes 7 bytes on average with the space after it.
     """
     if not words:
         return [os.urandom(size) for _ in range(count)]

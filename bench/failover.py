@@ -52,7 +52,7 @@ _ENTRY = b"x" * 100
     type=click.Choice(list(_FAULTS)),
     metavar="|".join(_FAULTS),
     multiple=True,
-    help="What happens to the leader: SIGKILL, SIGSTOP or SIGTERM; may be repeated."
+    help="Signal to send to the leader: SIGKILL, SIGSTOP or SIGTERM; may be repeated."
     "  [default: all]",
 )
 @number_option("--rounds", 10, 1, 1000, "Repeat each fault N times.")
@@ -80,11 +80,11 @@ def failover(
 ) -> None:
     """Measure how long appends stall when the leading sequencer is lost.
 
-    FIRST is the time from the fault to the first append that was begun after it and was
-    acknowledged, of any writer; LAST is the same of the slowest writer.
+    FIRST is the time from the fault until any writer's append that began after the fault is
+    acknowledged. LAST is the same time for the slowest writer.
     """
     if sequencers < 2:
-        raise click.UsageError("--sequencers must be 2 or more: one has to take over")
+        raise click.UsageError("--sequencers must be 2 or more, because one has to take over")
     if urlsplit(session.url).scheme != "ceph":
         raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []
@@ -113,13 +113,7 @@ def failover(
 
 
 class Crew:
-    """Some sequencers of a testbed, one of which leads.
-
-    Args:
-        testbed: whose store they serve, and with which they end.
-        count: how many there shall be.
-        lease: in seconds.
-    """
+    """The sequencers of a testbed, one of which leads."""
 
     def __init__(self, testbed: Testbed, count: int, lease: float) -> None:
         self._testbed = testbed
@@ -136,7 +130,7 @@ class Crew:
         self._hit.signal(number)
 
     def repair(self, number: signal.Signals) -> None:
-        """Bring the crew back to its strength, after the leader got that signal."""
+        """Restore the number of sequencers after the leader has received a signal."""
         if number == signal.SIGSTOP:
             self._hit.signal(signal.SIGCONT)
         else:
@@ -145,7 +139,7 @@ class Crew:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        """Wait until one leads and knows of all others."""
+        """Wait until one sequencer leads and knows all others."""
         end = time.monotonic() + _READY_SECONDS
         while not any(self._leads(member, knowing_all=True) for member in self._members):
             if time.monotonic() > end:
@@ -160,7 +154,7 @@ class Crew:
 
 
 class Writers:
-    """Threads that append one entry after the other, each through a handle of its own."""
+    """Threads that append one entry after another, each through its own handle."""
 
     def __init__(self, testbed: Testbed, name: str, count: int) -> None:
         self._logs = [
@@ -171,19 +165,19 @@ class Writers:
         self._fault = math.inf
 
     def wait_for_all(self) -> None:
-        """Have every writer append something."""
+        """Have every writer append one entry."""
         list(self._threads.map(lambda log: log.append(_ENTRY), self._logs))
 
     def stalls(self, fault: Callable[[], None]) -> list[float]:
-        """Append all the time, while there is a fault.
+        """Append continuously during a fault.
 
         Returns:
-            for each writer, the seconds from the fault to the acknowledgement of the first append
-            that began after it.
+            For each writer, the seconds from the fault to the acknowledgement of its first append
+            that began after the fault.
 
         Raises:
-            StoreTimeout: some writer did not get there.
-            ZlogError: what an append failed with.
+            StoreTimeout: a writer did not complete such an append in time.
+            ZlogError: an append failed.
         """
         self._fault = math.inf
         running = [self._threads.submit(self._append_past_fault, log) for log in self._logs]
@@ -206,7 +200,7 @@ class Writers:
 
 
 def _round(crew: Crew, load: Writers, number: signal.Signals) -> tuple[float, float]:
-    """Return after how many seconds the first writer went on, and the last."""
+    """Return the seconds until the first and until the last writer continued."""
     load.wait_for_all()
     stalls = load.stalls(partial(crew.hit_leader, number))
     crew.repair(number)

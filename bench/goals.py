@@ -1,4 +1,4 @@
-"""The runs of `make bench`, and the ratios that are expected of each."""
+"""The runs of `make bench`, and the ratios that are expected of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ STORES = (*CEPH, *EMBEDDED)
 
 @dataclass(frozen=True)
 class Goal:
-    """One number that is expected of a run.
+    """A number that is expected of a run.
 
     Attributes:
-        what: of which load, in words.
-        limit: the limit that it is compared with, by the name that the benchmark gives it.
-        ratio: what is expected: ``≥`` or ``≤`` and a number; empty where it is only shown.
-        subject: the beginning of the load's name, where a run measures several.
+        what: a description of the load.
+        limit: the name that the benchmark gives to the limit of the comparison.
+        ratio: the expectation: ``≥`` or ``≤`` and a number. If it is empty, the ratio is only
+            shown.
+        subject: the beginning of the load's name, if a run measures several loads.
     """
 
     what: str
@@ -28,7 +29,7 @@ class Goal:
     subject: str = ""
 
     def met_by(self, ratio: float) -> bool:
-        """Whether a ratio is what was expected."""
+        """Return whether a ratio meets the goal."""
         if not self.ratio:
             return False
         wanted = float(self.ratio[1:])
@@ -40,9 +41,9 @@ class Run:
     """One run of a benchmark.
 
     Attributes:
-        stores: the kinds of stores that it is run on.
+        stores: the kinds of stores to measure.
         command: the command line, which begins with ``python``.
-        goals: what is expected.
+        goals: the goals of the run.
     """
 
     stores: tuple[str, ...]
@@ -52,7 +53,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run on one store: the JSON objects that it printed."""
+    """The result of one run on one store: the JSON objects that it printed."""
 
     store: str
     run: Run

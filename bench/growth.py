@@ -28,13 +28,13 @@ WIDTH = 8
 _NOBODY = "tcp://nobody.invalid:1"
 
 _GROWTH_MAX = 2
-"""By how much a log may grow while it is measured, before a new one takes its place."""
+"""The growth after which a log is replaced by a new one during the measurement."""
 
 _APPEND_BATCHES_MIN = 4
 
 
 class SizedLog:
-    """A log of ``count`` entries. Use it as a context manager."""
+    """A log of ``count`` entries, as a context manager."""
 
     def __init__(self, testbed: Testbed, count: int, size: int) -> None:
         self.count = count
@@ -52,7 +52,7 @@ class SizedLog:
         self._stack.close()
 
     def open(self, seconds: float) -> Slice:
-        """Log.open, by a handle that knows nothing yet."""
+        """Open the log with a handle that has nothing cached."""
 
         def call() -> int:
             self._open().close()
@@ -61,7 +61,7 @@ class SizedLog:
         return repeat(call, seconds)
 
     def take_over(self, seconds: float) -> Slice:
-        """What a sequencer does at its start: new epoch, every object sealed, new view."""
+        """Take the log over as a sequencer does: new epoch, seal of every object, new view."""
         io = BlockingIo(self._testbed.store)
 
         def edit(view: zlog.View) -> zlog.View:
@@ -74,7 +74,7 @@ class SizedLog:
         return repeat(call, seconds)
 
     def append(self, seconds: float) -> Slice:
-        """append_many of 1024 entries, one by one."""
+        """Append with append_many, 1024 entries per call, one call after another."""
         if self._tail > _GROWTH_MAX * self.count + _APPEND_BATCHES_MIN * BATCH:
             self._make()
         with self._open() as log:
@@ -83,11 +83,11 @@ class SizedLog:
                 self._tail = log.append_many(self._batch)[-1] + 1
                 return BATCH
 
-            call()  # the view may have to be looked up first
+            call()  # the first call may have to read the view
             return repeat(call, seconds)
 
     def read(self, seconds: float) -> Slice:
-        """read_range over the whole log; a call is 1024 entries."""
+        """Read the whole log with read_range, and count 1024 entries as a call."""
         with self._open() as log:
             items = log.read_range(0, self.count)
 
@@ -104,10 +104,10 @@ class SizedLog:
         return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
 
     def _make(self) -> None:
-        """Make the log anew.
+        """Create the log again.
 
-        The one before stays until the end: in the space of a removed log, an embedded store writes
-        faster than where it has to grow.
+        The previous log is kept until the end, because an embedded store writes faster into the
+        space of a removed log than into new space.
         """
         self._name = self._stack.enter_context(self._testbed.new_log(WIDTH))
         with self._open() as log:
@@ -122,7 +122,7 @@ _MEASURES = (
     ("read", SizedLog.read, Ratio.RATE),
     ("take over", SizedLog.take_over, Ratio.LATENCY),
 )
-"""In this order: a log taken over for an absent sequencer takes no appends."""
+"""The order matters: a log that was taken over for an absent sequencer accepts no appends."""
 
 
 @click.command(

@@ -1,7 +1,7 @@
-"""The raw limits of a store: measured by a program in C++, without Python and without a log.
+"""The raw limits of a store, measured by a C++ program without Python and without a log.
 
-``zlog-limits`` uses librados, LMDB and TCP itself, and sends the object class's operations from
-C++. Its source is in ``bench/native``; `make bench` builds it.
+``zlog-limits`` uses librados, LMDB and TCP directly, and sends the operations of the object class
+from C++. Its source is in ``bench/native``; `make bench` builds it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _END_SECONDS = 60.0
 
 
 class Limit:
-    """The program, running: it has prepared a limit and measures it. Use it as a context manager.
+    """The running program, which has prepared a limit and measures it. It is a context manager.
 
     Args:
-        kind: which limit, see ``native/limits.h``.
-        options: the store's and the limit's, see ``native/main.cc``.
+        kind: the kind of limit; see ``native/limits.h``.
+        options: the options of the store and the limit; see ``native/main.cc``.
 
     Raises:
-        StoreUnavailable: the program is not there, can't reach the store, or refuses an option.
+        StoreUnavailable: the program is not installed, can't reach the store, or refuses an option.
     """
 
     def __init__(self, kind: str, options: Mapping[str, object]) -> None:
         self._messages = TemporaryFile()  # noqa: SIM115  # close() does
         try:
-            # In a session of its own: at Ctrl-C it must live on until it has tidied up.
-            self._process = subprocess.Popen(  # our own program, no shell
+            # It has its own session, so that it survives Ctrl-C until it has cleaned up.
+            self._process = subprocess.Popen(  # our own program, without a shell
                 [str(PROGRAM), kind, *(f"{name}={value}" for name, value in options.items())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -56,18 +56,14 @@ class Limit:
             raise
 
     def measure(self, seconds: float, entries_per_call: float = 1) -> Slice:
-        """Measure it for a while.
-
-        Args:
-            seconds: how long.
-            entries_per_call: how many entries one call stands for.
+        """Measure the limit for a while.
 
         Raises:
-            StoreUnavailable: it failed.
+            StoreUnavailable: the program failed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # then there is no answer either
+        with suppress(BrokenPipeError):  # without this, there is no answer either
             self._process.stdin.write(f"{seconds}\n".encode())
             self._process.stdin.flush()
         calls, took, cpu, memory, told = map(float, self._line().split())
@@ -78,7 +74,7 @@ class Limit:
         return Slice(int(calls), entries, took, array("d", latencies), used, int(memory))
 
     def close(self) -> None:
-        """Let the program tidy up and end. Safe to call twice."""
+        """Let the program clean up and end. The method can be called twice."""
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):  # the rest of a line for a program that has died
                 if pipe is not None:

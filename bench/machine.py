@@ -1,4 +1,4 @@
-"""What the machine is that the table was measured on."""
+"""A description of the machine on which the table was measured."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from bench import REPOSITORY
 
 
 def describe(folder: Path) -> dict[str, str]:
-    """Return what matters of this machine, in words.
-
-    Args:
-        folder: where the stores lie, whose file system is named.
-    """
+    """Return a description of this machine."""
     return {
         "measured": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{os.cpu_count()} × {_processor()}",
@@ -57,7 +53,7 @@ def _ceph() -> str:
 
 
 def _said(*words: str) -> str:
-    """Return what a program says; nothing if it can't be run."""
+    """Return a program's output, or an empty text if it cannot be run."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -1,7 +1,7 @@
-"""Measuring a load beside its limits, in turns, so that a noisy machine disturbs all of them alike.
+"""Measures a load and its limits in turns, so that disturbances of the machine affect all alike.
 
-A candidate runs for a short slice of time, then the next one, and so on, several times over. What
-counts is the ratio of two slices of the same round, and of all rounds their median.
+Each candidate runs for a short slice of time, and this is repeated several times. The result is the
+median, over all rounds, of the ratio of two slices of the same round.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from enum import Enum
 from typing import Any
 
 ROUNDS = 5
-"""How often every candidate has its turn."""
+"""The number of turns of every candidate."""
 
 
 @dataclass
 class Slice:
-    """What a candidate did in one turn.
+    """The results of a candidate in one turn.
 
     Attributes:
-        calls: how many calls ended.
-        entries: how many entries these carried.
-        seconds: from the first call's beginning to the last one's end.
-        latencies: seconds of calls; of all, or of some picked evenly.
-        cpu: CPU seconds, by who used them: ``client``, ``osd``, ``sequencer``.
-        memory: bytes of memory that the candidate's processes had at most, so far.
+        calls: the number of calls that ended.
+        entries: the number of entries in these calls.
+        seconds: the time from the start of the first call to the end of the last one.
+        latencies: the durations of calls in seconds: of all calls, or of an even selection.
+        cpu: the CPU seconds of ``client``, ``osd`` and ``sequencer``.
+        memory: the maximum memory of the candidate's processes so far, in bytes.
     """
 
     calls: int
@@ -40,18 +40,12 @@ class Slice:
 
     @property
     def rate(self) -> float:
-        """Entries per second."""
+        """The rate in entries per second."""
         return self.entries / self.seconds
 
 
 def repeat(call: Callable[[], int], seconds: float, calls_max: int | None = None) -> Slice:
-    """Make one call after the other for a while.
-
-    Args:
-        call: returns how many entries it carried.
-        seconds: no call begins later.
-        calls_max: None for no limit.
-    """
+    """Make one call after another for a while."""
     latencies = array("d")
     entries = 0
     now = began = time.perf_counter()
@@ -63,7 +57,7 @@ def repeat(call: Callable[[], int], seconds: float, calls_max: int | None = None
 
 
 def one_after_the_other(first: Slice, second: Slice) -> Slice:
-    """Return what comes of doing a call of the first kind and then one of the second, and so on.
+    """Combine the slices of two kinds of calls that were made alternately.
 
     Both have one entry per call and one call at a time.
     """
@@ -73,22 +67,22 @@ def one_after_the_other(first: Slice, second: Slice) -> Slice:
 
 
 class Ratio(Enum):
-    """What of two candidates is compared."""
+    """The quantity in which two candidates are compared."""
 
     RATE = "rate"
-    """Entries per second: the part of the limit that was reached, 1 at most where it is one."""
+    """Entries per second: the part of the limit that was reached, at most 1 for a true limit."""
     LATENCY = "latency"
-    """Medians of latency: how many times as long it takes."""
+    """Median latencies: the ratio of the load's latency to the limit's."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that is measured.
+    """A load or limit to measure.
 
     Attributes:
-        name: what, in two or three words.
-        how: what is done exactly, one sentence.
-        run: does it for a number of seconds.
+        name: its name, in two or three words.
+        how: what exactly it does, in one sentence.
+        run: a function that runs it for a number of seconds.
         compare: how the load is compared with it.
     """
 
@@ -99,7 +93,7 @@ class Candidate:
 
 
 Figures = dict[str, Any]
-"""The result of one candidate, as it is printed: the medians of its slices."""
+"""The printed result of one candidate: the medians of its slices."""
 
 
 def in_turns(
@@ -109,17 +103,10 @@ def in_turns(
     entry_bytes: int,
     rounds: int = ROUNDS,
 ) -> list[Figures]:
-    """Measure a load and its limits in turns; the load comes first in the result.
-
-    Args:
-        load: what is measured.
-        limits: what it is measured against.
-        seconds: for each candidate, over all rounds.
-        entry_bytes: bytes of one entry.
-        rounds: turns of each.
+    """Measure a load and its limits in turns. The load comes first in the result.
 
     Raises:
-        ValueError: a candidate got nothing done.
+        ValueError: a candidate completed no call.
     """
     candidates = [load, *limits]
     slices: list[list[Slice]] = [[] for _ in candidates]
@@ -128,7 +115,7 @@ def in_turns(
             done = candidates[index].run(seconds / rounds)
             if not done.calls:
                 name = candidates[index].name
-                raise ValueError(f"{name}: not one call ended in time; give it more --seconds")
+                raise ValueError(f"{name}: no call ended in time; use more --seconds")
             slices[index].append(done)
     figures = [
         _figures(candidate, own, entry_bytes)
@@ -144,10 +131,11 @@ def in_turns(
 
 
 def _order(number: int, count: int) -> list[int]:
-    """Return who comes when in a round: each in another place, and after another one, each time.
+    """Return the order of the candidates in a round, which differs in each round.
 
-    What one leaves behind, as memory that is warm or gone, is good or bad for who comes next. The
-    rows are a Williams design: zigzag, each round one further, every other one backwards.
+    A candidate may change the machine's state for the next one, for instance its caches. So each
+    round has another order: the rows of a Williams design, which start one further each time and
+    are reversed every other time.
     """
     zigzag = [(place + 1) // 2 if place % 2 else -place // 2 for place in range(count)]
     row = [(step + number) % count for step in zigzag]
@@ -155,7 +143,7 @@ def _order(number: int, count: int) -> list[int]:
 
 
 def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float | None:
-    """Return how a slice of the load compares; None where the limit took no time at all."""
+    """Return the ratio of the load's slice to a limit's; None if the limit took no time."""
     if compare is Ratio.RATE:
         return load.rate / limit.rate
     median = statistics.median(limit.latencies)
@@ -166,7 +154,7 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 def _figures(candidate: Candidate, slices: Sequence[Slice], entry_bytes: int) -> Figures:
-    """Return medians of the slices; latencies and CPU time are of all of them together."""
+    """Return the medians of the slices. Latencies and CPU time are over all slices."""
     rate = statistics.median(each.rate for each in slices)
     entries = sum(each.entries for each in slices)
     ascending = sorted(latency for each in slices for latency in each.latencies)

@@ -1,4 +1,4 @@
-"""Options that several benchmarks have, and the course that they all take."""
+"""Options of several benchmarks, and the procedure that all benchmarks follow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Reports = Report | list[Report]
 
 
 def size_option(default: str) -> Callable[[F], F]:
-    """Make ``--size``, the bytes of one entry."""
+    """Add ``--size``, the size of an entry in bytes."""
     return click.option(
         "--size",
         type=size,
@@ -80,19 +80,19 @@ _class_option = click.option(
 
 
 class Load(Protocol):
-    """What can be measured."""
+    """A load that can be measured."""
 
     def run(self, seconds: float, /) -> Slice:
-        """Do it for a while."""
+        """Run the load for a number of seconds."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every benchmark gets from the command line.
+    """The common settings of a benchmark from the command line.
 
     Attributes:
-        session: says in which store.
-        seconds: how long the load is to be measured, and each limit.
+        session: the session with the store.
+        seconds: the time to measure the load, and each limit.
         sequencer: see :func:`new_testbed`.
         rounds: how often each has its turn.
     """
@@ -113,13 +113,7 @@ class Bench:
     def with_class(
         self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
     ) -> Iterable[Candidate]:
-        """Give a load's like for clients that use the object class, where its own do without.
-
-        Args:
-            testbed: the load's.
-            make: makes a load on a testbed.
-            compare: how they are compared.
-        """
+        """Return the same load for clients that use the object class, if the load's own do not."""
         if testbed.with_class is not None:
             like = make(testbed.with_class)
             self.warm_up(like.run)
@@ -134,13 +128,7 @@ class Bench:
         entry_bytes: int,
         **workload: object,
     ) -> Report:
-        """Measure a load and its limits.
-
-        Args:
-            load, limits, entry_bytes: see :func:`in_turns`.
-            title: what is measured, in one line, without the store.
-            workload: the same, number by number.
-        """
+        """Measure a load and its limits."""
         candidates = [*limits]
         note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
         measured = in_turns(load, candidates, self.seconds, entry_bytes, self.rounds)
@@ -174,5 +162,5 @@ def _shown(command: Callable[..., Reports]) -> Callable[..., None]:
 
 def _with_class(session: Session, use: ObjectClassUse) -> Session:
     if urlsplit(session.url).scheme != "ceph":
-        raise click.UsageError("--class is for stores on Ceph: others have no OSDs")
+        raise click.UsageError("--class needs a store on Ceph")
     return session.of(with_class(session.url, use))

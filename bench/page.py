@@ -91,7 +91,7 @@ def _ratio(ratio: float) -> str:
 
 
 def table(head: Sequence[str], rows: Any) -> Iterator[str]:
-    """Give the lines of a table."""
+    """Yield the lines of a table."""
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
     for row in rows:

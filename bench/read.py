@@ -33,10 +33,10 @@ from zlog.cli.parameters import number_option
 from zlog.cli.units import human_bytes
 
 _STEP = 1024
-"""Entries that a range reader takes between two looks at the clock: one call, as it is counted."""
+"""The number of entries that a range reader counts as one call."""
 
 _RAW_READS_PER_OBJECT = 2
-"""Plain reads in flight per object, beside a range read: one that arrives, and one on its way."""
+"""Plain reads in flight per object during a range read: one arriving, and one on its way."""
 
 
 @click.command(
@@ -76,16 +76,18 @@ def read(
 ) -> Report:
     """Measure how fast entries are read.
 
-    Beside it stand the raw limits of the same store, measured in turns with it: plain librados
-    reads of the same bytes from as many objects, or LMDB alone; and the same operations of the
-    object class sent by a C++ program. RATIO is the part of each limit that was reached. The limits
-    compress nothing. With --tags the same log stands beside it, read from its beginning to its end;
-    both are counted as the entries that they go by, so RATIO says how many times as fast it is.
+    The benchmark compares the load with raw limits of the same store, measured in turns: plain
+    librados reads of the same bytes from as many objects, or LMDB alone, and the same operations of
+    the object class sent by a C++ program. RATIO is the part of each limit that the load reaches.
+    The limits compress nothing. With --tags, the load is compared with a read of the whole log. For
+    both, all entries in the range that they cover are counted, so RATIO is the speedup.
     """
     if order == "range" and depth > 1:
-        raise click.UsageError("--depth is for --order random: a range has its own read-ahead")
+        raise click.UsageError(
+            "--depth needs --order random, because a range has its own read-ahead"
+        )
     if tags and order != "range":
-        raise click.UsageError("--tags excludes --order random")
+        raise click.UsageError("--tags cannot be combined with --order random")
     words = compression != "none"
     load = ReadLoad(
         order, size, entries, batch, depth, width, stripe_unit, tags, compression, words
@@ -124,15 +126,16 @@ class ReadLoad:
 
     Attributes:
         order: ``range`` or ``random``.
-        size: bytes of one entry.
-        entries: that the log has.
-        batch: entries that one append wrote.
-        depth: random reads in flight.
-        width: stripe objects of the log.
-        stripe_unit: positions in a row in one of them.
-        tags: of how many each entry has one; 0: none has any, and all entries are read.
-        compression: of the log.
-        words: whether entries are made of words, which compress.
+        size: the size of an entry in bytes.
+        entries: the number of entries in the log.
+        batch: the number of entries per append.
+        depth: the number of random reads in flight.
+        width: the number of stripe objects of the log.
+        stripe_unit: the stripe unit of the log.
+        tags: the number of tags from which each entry has one. With 0, entries have no tags, and
+            all are read.
+        compression: the compression of the log.
+        words: whether entries consist of words, which compress.
     """
 
     order: str
@@ -148,13 +151,13 @@ class ReadLoad:
 
 
 class Reader:
-    """Reads a log, which it writes first.
+    """Writes a log and reads it.
 
     Attributes:
-        how: what it does, one sentence.
-        per_operation: entries that one read of an object brings, on average.
+        how: what it does, in one sentence.
+        per_operation: the average number of entries that one read of an object returns.
         run: reads for a while.
-        whole: reads all entries for a while, whatever is asked for.
+        whole: reads all entries for a while, whatever the load is.
     """
 
     def __init__(self, testbed: Testbed, log: str, load: ReadLoad) -> None:
@@ -190,14 +193,14 @@ class Reader:
             self.how = f"{load.depth} concurrent reads of one event loop, anywhere"
 
     def _learn(self) -> float:
-        """Read all once, and see how many entries a read of an object brings."""
+        """Read everything once, and count the entries per read of an object."""
         counting: Any = _Counting(self._testbed.store)
         with zlog.Log.open(counting, self._name, timeout=self._testbed.timeout) as log:
             found = sum(1 for _ in log.read_range(0, self._load.entries))
         return found / max(1, int(counting.reads))
 
     def _range(self, seconds: float) -> Slice:
-        """Go through the whole log, again and again."""
+        """Read the whole log repeatedly."""
         items = self._log.read_range(0, self._load.entries)
 
         def call() -> int:
@@ -215,7 +218,7 @@ class Reader:
         return (f"tag-{self._random.randrange(self._load.tags)}",)
 
     def _tagged(self, seconds: float) -> Slice:
-        """Read the entries of one tag, and of another."""
+        """Read the entries of one tag after another."""
 
         def call() -> int:
             deque(self._log.read_range(0, self._load.entries, tags=self._tag()), maxlen=0)
@@ -249,7 +252,7 @@ class Reader:
 
 
 class _Counting:
-    """A store that counts the operations on their way to another one."""
+    """A store that counts the operations that it passes on to another one."""
 
     def __init__(self, store: zlog.Store) -> None:
         self._store = store
@@ -268,7 +271,7 @@ class _Counting:
 
 
 def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, object]:
-    """Take some entries one after the other, and keep none; tells how many, and the last one."""
+    """Take some entries and drop them. Returns their number, and the last one."""
     for number, item in deque(zip(count(1), islice(items, most)), maxlen=1):
         return number, item
     return 0, None
@@ -277,7 +280,7 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
 def raw_reads(
     testbed: Testbed, load: ReadLoad, per_operation: float, compare: Ratio = Ratio.RATE
 ) -> Iterator[Candidate]:
-    """Give the limits that this kind of store has, with operations as large as the load's."""
+    """Add the limits for this kind of store, with operations of the same size as the load's."""
     ranges = load.order == "range"
     window = min(max(load.width, round(per_operation * load.width)), load.entries) if ranges else 1
     if testbed.kind == "ceph":

@@ -1,4 +1,4 @@
-"""Printing what a benchmark measured."""
+"""Prints the results of benchmarks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from zlog.cli.tables import table
 
 @dataclass(frozen=True)
 class Report:
-    """One benchmark's outcome.
+    """The result of one benchmark.
 
     Attributes:
         benchmark: its name.
-        title: what was measured, in one line.
+        title: a one-line description of what was measured.
         workload: its options.
-        measured: the load, then its limits.
+        measured: the load and its limits, in this order.
     """
 
     benchmark: str
@@ -29,7 +29,7 @@ class Report:
 
 
 def show(reports: Sequence[Report], *, as_json: bool) -> None:
-    """Print reports: tables, or JSON objects, one on a line."""
+    """Print reports as tables, or as JSON objects, one per line."""
     with Output() as out:
         for report in reports:
             if as_json:
@@ -53,7 +53,7 @@ _CPU = {"client": "CLIENT", "osd": "OSD", "sequencer": "SEQR"}
 
 
 def _table(out: Output, report: Report) -> None:
-    """Print a line for the load and one for each limit, then what each of them did."""
+    """Print a line for the load and each limit, then a description of each."""
     out.line(report.title)
     used = {name for each in report.measured for name in each["cpu_us_per_entry"]}
     who = [name for name in _CPU if name in used]

@@ -35,16 +35,18 @@ _ECHOES = {
 @number_option("--depth", 16, 1, 4096, "Requests in flight per connection.")
 @bench_options
 def sequencer(bench: Bench, connections: int, depth: int) -> Report:
-    """Measure how fast a sequencer hands out positions, one per request, over TCP.
+    """Measure how fast a sequencer grants positions over TCP, one per request.
 
-    A client in C++ asks `zlog seqr`, which is started for it on this machine. Beside it stand
-    servers that do less, asked by the same client in turns with it. RATIO is the part of their rate
-    that was reached. An entry is a position here.
+    The command starts `zlog seqr` on this machine, and a client in C++ sends the requests. In
+    turns, the same client measures simpler servers. RATIO is the part of their rate that the
+    sequencer reaches. An entry is a position here.
     """
     on_ceph = urlsplit(bench.session.url).scheme == "ceph"
     with new_testbed(bench.session, NO_SEQUENCER if on_ceph else OWN) as testbed:
         if testbed.kind == "mem":
-            raise click.UsageError("mem:// is one process's memory: no server can serve it")
+            raise click.UsageError(
+                "a store in memory belongs to one process, so no server can serve it"
+            )
 
         def candidate(
             name: str, how: str, server: ServerProcess, greeting: Mapping[str, Any]

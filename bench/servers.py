@@ -1,4 +1,4 @@
-"""Python programs that serve beside a benchmark: sequencers above all."""
+"""Servers in Python that run next to a benchmark, mainly sequencers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 
 class ServerProcess:
-    """A server on a free port of this machine. Use it as a context manager.
+    """A server on a free port of this machine, as a context manager.
 
     Args:
-        code: runs it; it says on stderr that it is ``listening`` at which ``address=``.
+        code: the code that runs it. It must print ``listening`` with its ``address=`` on stderr.
 
     Attributes:
-        pid: of the process.
-        address: where it listens, ``tcp://HOST:PORT``.
+        pid: the id of its process.
+        address: its address, ``tcp://HOST:PORT``.
 
     Raises:
         SequencerUnavailable: it did not start.
     """
 
     def __init__(self, code: str) -> None:
-        # With the modules of this very Python: `python -c` looks in the current directory first.
+        # It uses the modules of this Python: `python -c` searches the current directory first.
         code = f"import sys; sys.path[:] = {sys.path!r}; {code}"
-        self._process = subprocess.Popen(  # our own program, no shell
+        self._process = subprocess.Popen(  # our own program, without a shell
             [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
         )
         self.pid = self._process.pid
@@ -41,7 +41,7 @@ class ServerProcess:
         for line in self._process.stderr:
             said.append(line)
             if found := re.search(r"listening .*address=(\S+)", line):
-                # What it says from now on must not fill the pipe.
+                # Later output must not fill the pipe.
                 self._rest = threading.Thread(target=self._process.communicate, daemon=True)
                 self._rest.start()
                 return found[1]
@@ -53,7 +53,7 @@ class ServerProcess:
         self._process.send_signal(number)
 
     def end(self) -> None:
-        """Stop it cleanly, if it still runs, and wait for its end."""
+        """If it is still running, stop it cleanly and wait for its end."""
         if self._process.poll() is None:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
@@ -68,12 +68,12 @@ class ServerProcess:
 
 
 def start_sequencer(url: str, lease: float = LEASE_SECONDS_DEFAULT) -> ServerProcess:
-    """Start a sequencer of a store, as ``zlog seqr`` runs it, with a lease in seconds.
+    """Start a sequencer of a store as ``zlog seqr`` does, with a lease in seconds.
 
     Raises:
         SequencerUnavailable: it did not start.
     """
-    # Not through the command line, which refuses a store that needs none.
+    # The command line would refuse a store that needs no sequencer.
     return ServerProcess(
         "from zlog.seqr import service;"
         f" service.run('127.0.0.1:0', store={url!r}, lease_seconds={lease!r})"

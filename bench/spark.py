@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _APPEND = 4096
-"""Entries of one append."""
+"""The number of entries per append."""
 
 _WARMING = 2
-"""Batches at a query's start that don't count: its code is still being made."""
+"""Batches at the start of a query that are not counted: its code is still being compiled."""
 
 _BATCHES_MIN = 3
 
 _BATCHES_OF_A_QUERY = 20
-"""Batches that count, of a query over a log. It ends by itself: were it stopped amid a batch, the
-workers of Spark would tell of broken pipes on stderr."""
+"""Batches of a query that are counted. The query ends by itself, because Spark's workers report
+broken pipes on stderr if a query is stopped during a batch."""
 
 
 class Batch(NamedTuple):
-    """A batch of a streaming query: its number, the rows, and seconds from plan to commit."""
+    """A batch of a streaming query: its number, its rows, and the seconds from plan to commit."""
 
     number: int
     rows: int
@@ -84,7 +84,7 @@ class SparkLoads:
         self._queries = 0
 
     def prepare(self) -> None:
-        """Write the log, and the same rows as Parquet. No two entries are alike."""
+        """Write the log, and the same rows as Parquet. All entries differ."""
         with self._open() as log:
             for left in range(self._entries, 0, -_APPEND):
                 log.append_many([os.urandom(self._size) for _ in range(min(left, _APPEND))])
@@ -140,7 +140,7 @@ class SparkLoads:
                 return _slice(batches)
 
     def own_stream(self, seconds: float) -> Slice:
-        """Run a streaming query over rows that Spark makes up."""
+        """Run a streaming query over rows that Spark generates."""
         reader = self._spark.readStream.format("rate-micro-batch")
         reader = reader.option("rowsPerBatch", self._per_batch)
         table = reader.option("numPartitions", self._width).load()
@@ -149,7 +149,7 @@ class SparkLoads:
         began = time.monotonic()
         try:
             while len(told) < _WARMING + _BATCHES_MIN or time.monotonic() < began + seconds:
-                if query.awaitTermination(1):  # raises what made it fail
+                if query.awaitTermination(1):  # this raises the query's error
                     break
                 told |= {each.number: each for each in _batches(query)}
         finally:
@@ -163,7 +163,7 @@ class SparkLoads:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def write(self, seconds: float) -> Slice:
-        """Have Spark write the rows' data into a log, a new one each time."""
+        """Have Spark write the rows' data into a new log each time."""
         return self._repeat(self._write, seconds)
 
     def _write(self) -> None:
@@ -188,7 +188,7 @@ class SparkLoads:
 
 
 def _batches(query: StreamingQuery) -> list[Batch]:
-    """Return the last batches that had rows; Spark keeps a hundred."""
+    """Return the last batches with rows. Spark keeps one hundred."""
     return [
         Batch(each.batchId, each.numInputRows, each.durationMs["triggerExecution"] / 1000)
         for each in query.recentProgress
@@ -266,7 +266,7 @@ def spark(
         raise click.UsageError(f"--entries: less than {_WARMING + 1} batches of {per_batch}")
     bench = replace(bench, rounds=rounds)
     settings = {
-        # A stream is stopped amid a batch, of which Spark tells at length.
+        # If a stream is stopped during a batch, Spark reports this at length.
         "spark.log.level": "OFF",
         "spark.ui.enabled": "false",
         **dict(word.partition("=")[::2] for word in spark_conf),

@@ -1,4 +1,4 @@
-"""The stores that are measured, by their kind, and the Ceph clusters that some of them need."""
+"""The kinds of stores to measure, and the Ceph clusters for some of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MEMSTORE_SIZE = "osd:memstore device bytes=1099511627776"
 
 @contextmanager
 def running_store(kind: str, folder: Path) -> Iterator[str]:
-    """Make a store for the length of a ``with`` block, in a folder, and give its URL.
+    """Create a store for a ``with`` block in a folder, and return its URL.
 
-    On Ceph it is a cluster of one OSD.
+    A store on Ceph is a cluster of one OSD.
     """
     if kind == "embedded":
         yield (folder / kind).as_uri()

@@ -18,7 +18,7 @@ from bench.stores import running_store
 
 
 def main() -> None:
-    """Run the table; exit with 1 when a benchmark fails."""
+    """Run the table. Exits with 1 if a benchmark fails."""
     options = _parser().parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     where = describe(options.folder)
@@ -37,10 +37,10 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.table", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each load and each limit")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time per load and per limit")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES)
-    parser.add_argument("--only", default="", help="only runs whose command line contains this")
-    parser.add_argument("--folder", type=Path, required=True, help="to make the stores in")
+    parser.add_argument("--only", default="", help="select runs by a part of the command")
+    parser.add_argument("--folder", type=Path, required=True, help="folder for the stores")
     parser.add_argument("--json", type=Path, help="the file for all figures")
     parser.add_argument("--page", type=Path, help="the file for the tables, in Markdown")
     return parser
@@ -57,7 +57,7 @@ def _measure(kind: str, options: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _reports(run: Run, url: str, seconds: float) -> list[dict[str, object]]:
-    """Run one benchmark on a store; returns the JSON objects that it prints."""
+    """Run one benchmark on a store. Returns the JSON objects that it prints."""
     words = run.command.split()[1:]
     command = [sys.executable, *words, "--store", url, "--seconds", str(seconds), "--json"]
     done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)

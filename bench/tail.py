@@ -22,10 +22,10 @@ from zlog.cli.command import Command
 from zlog.cli.units import human_bytes
 
 _SETTLE_SECONDS = 0.05
-"""Time for the follower to reach the tail and wait there, before anything is appended."""
+"""The time for the follower to reach the tail and wait there before the first append."""
 
 _ENTRIES = 1000
-"""Entries in what the raw reads read from."""
+"""The number of entries from which the raw reads read."""
 
 
 @click.command(
@@ -46,18 +46,20 @@ _ENTRIES = 1000
 )
 @log_options
 def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> Report:
-    """Measure how soon a follower has what a writer appended.
+    """Measure how soon a follower receives appended entries.
 
-    The time runs from the append's acknowledgement in the writer's process to the entry in the
-    reader's hands in another one; it is 0 where the reader was faster. Beside it stand single raw
-    reads of an entry from the same store, measured in turns with it. RATIO says how many of those
-    it takes, at p50.
+    The time runs from the acknowledgement of the append in the writer's process until the reader in
+    another process has the entry. It is 0 if the reader was faster. It is compared with single raw
+    reads of an entry from the same store, measured in turns. RATIO is the number of such reads that
+    take the same time at p50.
     """
     load = f"{human_bytes(size)} entries, {rate:g} appended per second"
     title = f"{load}, width {width}, stripe unit {stripe_unit}"
     with bench.testbed() as testbed:
         if testbed.kind == "mem":
-            raise click.UsageError("mem:// is the memory of one process: no other can follow")
+            raise click.UsageError(
+                "a store in memory belongs to one process, so no other can follow"
+            )
         log = testbed.enter(testbed.new_log(width, stripe_unit))
         followed = Followed(testbed, log, size, rate)
         bench.warm_up(followed.run)
@@ -82,7 +84,7 @@ def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> 
 
 
 class Followed:
-    """Appends in this process, and has a reader follow in another one, in turns."""
+    """Appends in this process, and has a reader in another process follow, in turns."""
 
     def __init__(self, testbed: Testbed, log: str, size: int, rate: float) -> None:
         self._rate = rate
@@ -91,7 +93,7 @@ class Followed:
         self._follower = testbed.enter(Worker(testbed.url, partial(Follower, log)))
 
     def run(self, seconds: float) -> Slice:
-        """Append a few entries, evenly in time."""
+        """Append a few entries at regular intervals."""
         count = max(1, round(seconds * self._rate))
         before = own_cpu_seconds()
         self._follower.send((self._log.tail(), count))
@@ -114,9 +116,9 @@ class Followed:
 
 
 class Follower:
-    """Follows a log in a process of its own.
+    """Follows a log in its own process.
 
-    A slice has moments where others have latencies: when each entry came, on ``time.perf_counter``.
+    The latencies of its slices are the moments at which entries arrived, on ``time.perf_counter``.
     """
 
     def __init__(self, name: str, store: zlog.Store) -> None:

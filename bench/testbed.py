@@ -1,7 +1,7 @@
-"""Where a benchmark works: a part of the store of its own, removed with all in it at the end.
+"""A benchmark's own part of a store, which is removed with its contents at the end.
 
-On Ceph that is a namespace in the pool, with a sequencer of its own; in an embedded store it is a
-folder inside the store's, on the same disk.
+On Ceph it is a namespace in the pool, with its own sequencer. In an embedded store it is a folder
+inside the store's folder, on the same disk.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Run = Callable[[float], Slice]
 
 @dataclass
 class Testbed:
-    """What one benchmark works with.
+    """The environment of a benchmark.
 
     Attributes:
-        url: of the benchmark's own part of the store.
-        store: that part, opened.
-        timeout: seconds for one call; None for no limit.
-        servers: the processes of this machine that serve it: ``osd``, and ``sequencer`` where one
-            was started for it.
-        has_class: whether methods can run where the objects are: not on OSDs without the class.
-        with_class: the same part, for clients that use the object class, where those of ``store``
-            do without it and could use it; else None.
+        url: the URL of the benchmark's own part of the store.
+        store: this part, opened.
+        timeout: the limit of one call in seconds; None means no limit.
+        servers: the processes of this machine that serve it: ``osd``, and ``sequencer`` if one was
+            started for it.
+        has_class: whether methods can run where the objects are, which needs the class on OSDs.
+        with_class: the same part for clients that use the object class, if those of ``store`` could
+            use it but do not; otherwise None.
     """
 
     url: str
@@ -71,14 +71,14 @@ class Testbed:
 
     @property
     def kind(self) -> str:
-        """``ceph``, ``file`` or ``mem``."""
+        """The kind of store: ``ceph``, ``file`` or ``mem``."""
         return urlsplit(self.url).scheme
 
     @contextmanager
     def new_log(
         self, width: int, stripe_unit: int = STRIPE_UNIT_DEFAULT, compression: str = "none"
     ) -> Iterator[str]:
-        """Make a log for the length of a ``with`` block; gives its name."""
+        """Create a log for a ``with`` block, and return its name."""
         name = f"bench-{os.urandom(8).hex()}"
         try:
             zlog.Log.create(
@@ -91,7 +91,7 @@ class Testbed:
             ).close()
             yield name
         finally:
-            with suppress(zlog.LogNotFound):  # interrupted before it was made
+            with suppress(zlog.LogNotFound):  # interrupted before it was created
                 zlog.Log.remove(self.store, name, timeout=self.timeout)
 
     def enter(self, context: AbstractContextManager[T]) -> T:
@@ -99,7 +99,7 @@ class Testbed:
         return self._stack.enter_context(context)
 
     def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Candidate:
-        """Return a load of this testbed, with the CPU time that its servers spend on it."""
+        """Return a load of this testbed that includes the CPU time of its servers."""
         return Candidate(name, how, watched(self.servers, run), compare)
 
     def limit(
@@ -112,13 +112,7 @@ class Testbed:
         servers: Mapping[str, Processes] | None = None,
         **options: object,
     ) -> Candidate:
-        """Return a limit that is measured in turns with a load, prepared until the testbed ends.
-
-        Args:
-            name, how, compare: the candidate's.
-            kind, entries_per_call, options: see :class:`Limit`.
-            servers: whose CPU time counts; the OSDs' unless given.
-        """
+        """Prepare a limit, until the testbed ends, to measure it in turns with a load."""
         limit = self.enter(Limit(kind, {**self._limit_options, **options}))
 
         def run(seconds: float) -> Slice:
@@ -130,7 +124,7 @@ class Testbed:
 
 
 def watched(servers: Mapping[str, Processes], run: Run) -> Run:
-    """Have a slice tell what its servers used, and its client: this process unless it says."""
+    """Add the CPU time of its servers and its client, by default this process, to a slice."""
     seen = {who: processes for who, processes in servers.items() if processes}
 
     def run_watched(seconds: float) -> Slice:
@@ -148,20 +142,20 @@ def watched(servers: Mapping[str, Processes], run: Run) -> Run:
 
 @contextmanager
 def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
-    """Make a testbed for the length of a ``with`` block.
+    """Create a testbed for a ``with`` block.
 
     Args:
-        session: says in which store.
+        session: the session with the store.
         sequencer: ``own``, ``none`` or an address; only on Ceph.
 
     Raises:
-        click.UsageError: one of these, or the store's URL, is invalid.
+        click.UsageError: an argument or the store's URL is invalid.
         ZlogError: the store is not usable, or the sequencer did not start.
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme
     if kind != "ceph" and sequencer != OWN:
-        raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
+        raise click.UsageError("--sequencer needs a store on Ceph")
     if sequencer not in (OWN, NO_SEQUENCER):
         try:
             sequencer = check_sequencer_address(sequencer)
@@ -187,7 +181,7 @@ def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
             elif sequencer != NO_SEQUENCER:
                 announce_sequencer(store, sequencer, timeout=session.timeout)
         testbed = Testbed(store.url, store, session.timeout, servers, options, stack)
-        with testbed.new_log(1):  # after which there are connections to look at
+        with testbed.new_log(1):  # after this, there are connections to examine
             servers["osd"] = connected_osds()
         if is_plain(store):
             classed = stack.enter_context(zlog.connect(with_class(url, "require")))

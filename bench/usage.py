@@ -1,4 +1,4 @@
-"""What processes use of this machine, as Linux tells in /proc: CPU time and memory."""
+"""CPU time and memory of processes on this machine, from Linux's /proc."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def own_cpu_seconds() -> float:
-    """Return the CPU time of this process so far, all threads."""
+    """Return the CPU time of all threads of this process so far."""
     return time.process_time()
 
 
 def own_memory_peak() -> int:
-    """Return the bytes of memory that this process had at most."""
+    """Return the maximum memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Processes:
-    """Other processes of this machine, whose CPU time can be seen while they live."""
+    """Other processes of this machine, whose CPU time can be read while they run."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self.pids = tuple(pids)
@@ -33,20 +33,19 @@ class Processes:
         return bool(self.pids)
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of all of them so far."""
+        """Return the CPU time of all these processes so far."""
         return sum(map(_cpu_seconds, self.pids))
 
 
 def _cpu_seconds(pid: int) -> float:
-    fields = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()  # the name may hold spaces
+    fields = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()  # the name has any text
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
 def connected_osds() -> Processes:
     """Return the OSDs of this machine to which this process has a connection.
 
-    Those of other clusters on this machine don't count; those of other machines, and those that
-    this user may not look at, are not seen.
+    OSDs of other clusters are not included, nor are OSDs on other machines or of another user.
     """
     # Local address, remote address and inode of every TCP connection.
     connections = [
@@ -67,9 +66,9 @@ def connected_osds() -> Processes:
 def _sockets(process: Path) -> set[str]:
     """Return the inodes of a process's sockets."""
     found = set()
-    with contextlib.suppress(OSError):  # it has ended, or is another user's
+    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in (process / "fd").iterdir():
-            with contextlib.suppress(OSError):  # closed again, as the one of this very listing is
+            with contextlib.suppress(OSError):  # closed since, like the descriptor of this listing
                 target = str(descriptor.readlink())
                 if target.startswith("socket:["):
                     found.add(target[len("socket:[") : -1])
@@ -77,7 +76,7 @@ def _sockets(process: Path) -> set[str]:
 
 
 def _read(path: Path) -> str:
-    """Return a file's text, or nothing where it is not there or can't be read."""
+    """Return a file's text, or an empty text if it does not exist or can't be read."""
     try:
         return path.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Processes that do a load's work, each with a connection of its own to the store."""
+"""Processes that do a load's work, each with its own connection to the store."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from bench.measure import Slice
 from bench.usage import own_cpu_seconds, own_memory_peak
 
 _ANSWER_SECONDS = 120.0
-"""How long a worker may take to start and connect, or to come to an end after its time."""
+"""The time in which a worker must start and connect, or end after its turn."""
 
 Begin = Callable[[], float]
-"""Waits until all workers are ready; returns when they begin, on ``time.perf_counter``."""
+"""Waits until all workers are ready. Returns their start time on ``time.perf_counter``."""
 
 
 Work = Callable[..., Slice]
-"""Does one turn's work, ``work(begin, *turn)``; calls :data:`Begin` once, when it is ready."""
+"""Does the work of one turn as ``work(begin, *turn)``. It calls :data:`Begin` once it is ready."""
 
 Make = Callable[[zlog.Store], Work]
-"""Makes a worker's work; importable by name, as are what it is given."""
+"""Makes a worker's work. It and its arguments must be importable by name."""
 
 
 def do(work: Work, begin: Begin, *turn: Any) -> Slice:
-    """Do one turn's work in this process; the slice says what CPU time and memory it took."""
+    """Do one turn's work in this process. The slice includes its CPU time and memory."""
     before = own_cpu_seconds()
     done = work(begin, *turn)
     done.cpu["client"] = own_cpu_seconds() - before
@@ -36,7 +36,7 @@ def do(work: Work, begin: Begin, *turn: Any) -> Slice:
 
 
 class Worker:
-    """A process that does turn after turn. Use it as a context manager."""
+    """A process that does one turn after another, as a context manager."""
 
     def __init__(self, url: str, make: Make) -> None:
         context = multiprocessing.get_context("spawn")
@@ -53,29 +53,29 @@ class Worker:
         self._process.join()
 
     def send(self, turn: Sequence[Any]) -> None:
-        """Tell it what to do; it gets ready."""
+        """Send the worker its work, for which it gets ready."""
         self._pipe.send(turn)
 
     def wait_until_ready(self) -> None:
-        """Wait until it is ready.
+        """Wait until the worker is ready.
 
         Raises:
-            ZlogError: it failed or died, or takes too long.
+            ZlogError: it failed, died or took too long.
         """
         self._answer(0)
 
     def begin(self) -> None:
-        """Let it begin."""
+        """Let the worker begin."""
         self._pipe.send(None)
 
     def result(self, seconds: float) -> Slice:
-        """Return what it did; it has been told to work for so long.
+        """Return the worker's result. ``seconds`` is the duration of its turn.
 
         Raises:
-            ZlogError: it failed or died, or takes too long.
+            ZlogError: it failed, died or took too long.
         """
         found = self._answer(seconds)
-        assert isinstance(found, Slice)  # what _be_worker sends
+        assert isinstance(found, Slice)  # _be_worker sends this
         return found
 
     def _answer(self, seconds: float) -> Slice | None:

@@ -1,4 +1,4 @@
-"""Running a load of appends: one or more processes, each with one or more calls in flight."""
+"""Runs a load of appends: one or more processes, each with one or more calls in flight."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from zlog import aio
 from zlog._native import messages
 
 _OBJECT_BYTES_MAX = 48 << 20
-"""A turn ends, and the next one takes a new log, when stripe objects are this full."""
+"""The fullness of stripe objects at which a turn ends, so that the next one takes a new log."""
 
 _TAGGED = 65536
-"""Entries whose tags are drawn before time is taken; then they come again."""
+"""The number of entries whose tags are drawn in advance. They are used repeatedly."""
 
 _LATENCY_TASKS = 64
-"""Of how many concurrent calls the latency is taken."""
+"""The number of concurrent calls whose latency is measured."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Workload:
     """A load of appends.
 
     Attributes:
-        size: bytes of one entry.
-        batch: entries that one call appends.
-        writers: processes that append at the same time.
-        depth: calls that each writer has in flight.
-        width: stripe objects of the log.
-        stripe_unit: positions in a row in one of them.
-        alone: appends in flight don't travel together: an operation carries one call's entries.
-        exclusive: the writer takes the log, and no sequencer is asked.
-        tags: of how many each entry has one; 0: none has any.
-        compression: of the log.
-        words: whether entries are made of words, which compress.
+        size: the size of an entry in bytes.
+        batch: the number of entries per call.
+        writers: the number of processes that append at the same time.
+        depth: the number of calls in flight per writer.
+        width: the number of stripe objects of the log.
+        stripe_unit: the stripe unit of the log.
+        alone: whether each operation has the entries of one call only.
+        exclusive: whether the writer is the log's exclusive writer, which needs no sequencer.
+        tags: the number of tags from which each entry has one; 0 means no tags.
+        compression: the compression of the log.
+        words: whether entries consist of words, which compress.
     """
 
     size: int
@@ -61,31 +61,31 @@ class Workload:
 
     @property
     def in_flight(self) -> int:
-        """Entries on their way, altogether."""
+        """The total number of entries in flight."""
         return self.writers * self.depth * self.batch
 
     @property
     def together(self) -> int:
-        """Entries that leave together, at most: those of one list, or of one writer's appends."""
+        """The maximum number of entries that are sent together: of one list, or of one writer."""
         return self.batch if self.alone or self.batch > 1 else self.depth
 
     @property
     def calls_max(self) -> int:
-        """Calls of one writer in one turn, at most: what a log's objects should hold."""
+        """The maximum number of calls of a writer in a turn, for which the objects have space."""
         entry_bytes = self.batch * (self.size + 1)
         return max(1, _OBJECT_BYTES_MAX * self.width // entry_bytes // self.writers)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """How a load's entries travelled.
+    """How a load's entries were sent.
 
     Attributes:
-        per_operation: entries in one write to a stripe object, on average.
-        operations: such writes that are in flight at the same time.
-        width: stripe objects.
-        stripe_unit: positions in a row in one of them.
-        together: entries that leave together, for all stripe objects, at most.
+        per_operation: the average number of entries in one write to a stripe object.
+        operations: the number of such writes in flight.
+        width: the number of stripe objects.
+        stripe_unit: the stripe unit.
+        together: the maximum number of entries sent together to all stripe objects.
     """
 
     per_operation: float
@@ -96,25 +96,25 @@ class Traffic:
 
     @property
     def batch(self) -> int:
-        """Entries that leave together, for all stripe objects."""
+        """The number of entries that are sent together to all stripe objects."""
         if self.per_operation < 1.5:
             return 1
         most = min(self.per_operation * self.width, self.together)
-        # A batch that does not get to all of them covers batch / stripe_unit stripe units,
-        # and one more with a probability of 1 - 1 / stripe_unit.
+        # A batch that does not reach all objects covers batch / stripe_unit stripe units, and one
+        # more with a probability of 1 - 1 / stripe_unit.
         few = 1 / self.per_operation - 1 / self.stripe_unit
         return round(min(most, 1 / few) if few > 0 else most)
 
     @property
     def lanes(self) -> int:
-        """How many such batches are in flight."""
+        """The number of such batches in flight."""
         return max(1, round(self.operations * self.per_operation / self.batch))
 
 
 class Writers:
-    """Appends to a log in turns. Use it as a context manager.
+    """Appends to a log in turns, as a context manager.
 
-    With one writer this process appends, so that a profiler sees it; several are processes.
+    A single writer runs in this process, so that a profiler sees it. Several writers are processes.
     """
 
     def __init__(self, testbed: Testbed, load: Workload) -> None:
@@ -137,7 +137,7 @@ class Writers:
         self._stack.close()
 
     def run(self, seconds: float) -> Slice:
-        """Append to a new log for a while; also learns how the entries travel."""
+        """Append to a new log for a while, and find out how the entries are sent."""
         load = self._load
         with self._testbed.new_log(load.width, load.stripe_unit, load.compression) as log:
             if self._own:
@@ -165,7 +165,7 @@ class Writers:
         )
 
     def _learn(self, name: str) -> None:
-        """Ask the stripe objects how many entries they got in how many writes."""
+        """Ask the stripe objects how many entries they received in how many writes."""
         store = self._testbed.store
         with zlog.Log.open(store, name, timeout=self._testbed.timeout) as log:
             request = messages.stat(log.view.epoch)
@@ -181,7 +181,7 @@ class Writers:
 
 
 class Writer:
-    """One process's part of the load."""
+    """The part of the load that one process does."""
 
     def __init__(self, load: Workload, timeout: float | None, store: zlog.Store) -> None:
         self._load = load
@@ -194,7 +194,7 @@ class Writer:
         self._calls = 0
 
     def _lot(self) -> list[tuple[str, ...]] | None:
-        """Return the tags of a batch's entries, at random."""
+        """Return random tags for a batch's entries."""
         return random.choices(self._tags, k=self._load.batch) if self._load.tags else None
 
     def _next(self) -> list[tuple[str, ...]] | None:
@@ -223,7 +223,7 @@ class Writer:
                     to.append(entries[0], tags=lot[0])
                 return len(entries)
 
-            to.append_many(entries)  # takes the log over, which is not what is measured
+            to.append_many(entries)  # takes the log over, which is not measured
             begin()
             return repeat(call, seconds, self._load.calls_max)
 
@@ -252,7 +252,7 @@ class Writer:
                 call = partial(self._call_tagged, call)
             calls = 0
             now = time.perf_counter()
-            # The event loop tells that the time is up: looking at the clock costs time.
+            # The event loop reports the end of the time, because reading the clock takes time.
             while calls < calls_max and not over:
                 await call(data)
                 calls += 1

@@ -1,4 +1,4 @@
-"""The command ``zlog``: its commands are in ``commands``, imported when they are used.
+"""The command ``zlog``. Its commands are in ``commands``, and are imported when they are used.
 
-Data goes to stdout and nothing else does; everything for people goes to stderr.
+Only data goes to stdout. Messages for people go to stderr.
 """

@@ -11,10 +11,10 @@ from zlog.cli.input import BadInput, Input, load_json
 from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
-"""Silence of the input after which the pending entries are appended."""
+"""The time without input after which pending entries are appended."""
 
 _LINGER_SECONDS = 0.03
-"""Limit of the time that the first entry of a batch waits for others."""
+"""The maximum time that the first entry of a batch waits for others."""
 
 Parser = Callable[[bytes], "bytes | None"]
 """Parses a line into an entry, or None if the line has none. Raises ValueError. ``bytes`` returns
@@ -57,7 +57,7 @@ _NO_ENTRY = 'neither {"data": "text"} nor {"data_b64": "base64"}'
 
 def _tags_of(tags: object) -> tuple[str, ...]:
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("tags are a list of texts")
+        raise ValueError("tags must be a list of strings")
     return check_tags(tags)
 
 

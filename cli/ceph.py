@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 from zlog.store import ObjectClassUse
 
 ADMIN = "admin"
-"""The default client of Ceph's own tools, which may do everything."""
+"""The default client of Ceph's own tools, which has all rights."""
 
 
 class Target(NamedTuple):
@@ -57,7 +57,6 @@ def new_client(target: Target, *, plain: bool = False) -> str:
     if not plain:
         caps += " class zlog"
     return (
-        "make a client for it, ceph auth get-or-create client.zlog mon 'allow r'"
-        f" osd 'allow {caps}' -o /etc/ceph/ceph.client.zlog.keyring, and use"
-        f" --store 'ceph://{path}?id=zlog'"
+        f"create a client with ceph auth get-or-create client.zlog mon 'allow r' osd 'allow {caps}'"
+        f" -o /etc/ceph/ceph.client.zlog.keyring, then use --store 'ceph://{path}?id=zlog'"
     )

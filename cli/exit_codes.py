@@ -39,13 +39,13 @@ class ExitCode(enum.IntEnum):
     NOT_HELD = 10
     CHANGED = 11
     HUNG_UP = 129
-    """As a shell reports a process that died of SIGHUP."""
+    """The code of shells for a process that SIGHUP ended."""
     INTERRUPTED = 130
-    """Ctrl-C: as a shell reports a process that died of SIGINT."""
+    """The code of shells for a process that SIGINT (Ctrl-C) ended."""
     OUTPUT_CLOSED = 141
-    """The reader of stdout is gone: as a shell reports SIGPIPE."""
+    """The reader of stdout has ended. Shells use this code for SIGPIPE."""
     TERMINATED = 143
-    """As a shell reports a process that died of SIGTERM."""
+    """The code of shells for a process that SIGTERM ended."""
 
 
 class Failure(ZlogError):

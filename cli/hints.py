@@ -16,21 +16,21 @@ from zlog import (
 )
 
 _WORDS: dict[type[ZlogError], str] = {
-    AppendRefused: "Append to its source, or make it a log of its own: `zlog access promote LOG`.",
+    AppendRefused: "Append to its source, or make it a separate log: `zlog access promote LOG`.",
     Fenced: (
         "`zlog access show LOG` shows who writes it now. `zlog append LOG --exclusive` fences that"
         " writer and takes the log back. If the log is read-only, open it first:"
         " `zlog access read-only LOG --off`."
     ),
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
-    KeyNeeded: "Name the file that has the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",
+    KeyNeeded: "Specify the file with the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",
     HeldByCursor: (
         "Wait for the cursor's reader (`zlog cursor ls LOG`), remove the cursor if its"
         " reader no longer exists, or trim anyway with --past-cursors."
     ),
     StoreTimeout: (
-        "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; whether a"
-        " write took effect is unknown."
+        "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; it is"
+        " unknown whether a write took effect."
     ),
     Invalidated: "The position never gets an entry. A range such as `zlog read LOG P:` skips it.",
 }

@@ -17,8 +17,8 @@ import click
 _CHUNK_BYTES = 1 << 18
 
 _HEED_SECONDS = 0.5
-"""How long a signal may have no effect: if it comes just before a call that blocks, or to another
-thread, it does not end that call."""
+"""How long a signal may go unnoticed. It does not end a blocking call if it arrives just before the
+call or in another thread."""
 
 
 class BadInput(click.ClickException):

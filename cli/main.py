@@ -133,7 +133,7 @@ def _run(run: Callable[[], object], session: Session) -> int:
     except MemoryError:
         _show_traceback(session)
         say("there is not enough memory")
-        say("hint: give the command more memory, or less at a time")
+        say("hint: give the command more memory, or process less data at a time")
         return ExitCode.FAILURE
     except Exception as error:  # noqa: BLE001  # any other error is a bug
         if not _show_traceback(session):

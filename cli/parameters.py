@@ -87,7 +87,7 @@ def entry_size(word: str | int) -> int:
     count = size(word)
     if not 0 < count <= ENTRY_BYTES_MAX:
         limit = f"{ENTRY_BYTES_MAX >> 20}M"
-        raise click.BadParameter(f"{word} is out of range: an entry has 1 byte to {limit}")
+        raise click.BadParameter(f"{word} is out of range: an entry must have 1 byte to {limit}")
     return count
 
 
@@ -208,7 +208,7 @@ settings_option = click.option(
 def _some_bytes(word: str | int) -> int:
     found = size(word)
     if found < 1:
-        raise click.BadParameter(f"{word} is too small: a stripe object holds 1 byte or more")
+        raise click.BadParameter(f"{word} is too small: a stripe object must hold at least 1 byte")
     return found
 
 

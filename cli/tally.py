@@ -71,7 +71,7 @@ class Tally:
             return
         later = entries_of(self._scattered)
         if not self.count and self._scattered:
-            text = f"the first entry of the input is not in the log, but {later} after it"
+            text = f"the first entry of the input is not in the log, but {later} after it are"
         elif not self.count:
             text = "no entry of the input is in the log"
         elif self.count == 1:

@@ -14,7 +14,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.ASCII | re.IGNORECAS
 _PREFIXES = ("", "k", "m", "g", "t")
 
 _SPAN_WEEKS_MAX = 52_000
-"""A thousand years: that long ago is still a valid date."""
+"""A thousand years. A time so long ago is still a valid date."""
 
 SPAN = r"(?:\d+(?:\.\d+)?[smhdw])+"
 """Pattern of a time span: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""

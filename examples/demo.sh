@@ -1,5 +1,5 @@
 #!/bin/sh
-# A log on the local disk: keep a real file in it, read it back, and follow it. `make demo` runs this.
+# Stores a real file in a log on the local disk, reads it back, and follows the log. `make demo` runs this.
 set -eu
 
 folder=$(mktemp -d)
@@ -11,7 +11,7 @@ finish() {
 trap finish EXIT
 trap 'exit 1' HUP INT TERM
 
-# A log that this machine wrote by itself; failing that, a file of this repository.
+# The input is a log file of this machine or, if there is none, a file of this repository.
 file=/var/log/dpkg.log
 [ -s "$file" ] && [ -r "$file" ] || file=$(dirname "$0")/../README.md
 export ZLOG_STORE="file://$folder/store"
@@ -40,12 +40,12 @@ zlog read messages -3: --format '%p  %t  %s'
 
 say "5. Follow the log in one process, append in another."
 show "zlog tail messages --follow -n 0 &"
-# Lines, not blocks: the follower's output is looked at while it runs.
+# Write lines, not blocks, because the script reads the follower's output while it runs.
 zlog tail messages --follow -n 0 > "$folder/followed" &
 follower=$!
 tries=0
 until grep -q . "$folder/followed"; do
-    # A follower that is still starting begins at the tail it finds: append until it shows one.
+    # The follower starts at the tail, which may move while it starts. So append until it shows an entry.
     show "date | zlog append messages"
     date | zlog append messages
     tries=$((tries + 1))

@@ -1,9 +1,9 @@
-"""A key-value store whose write-ahead log is an exclusive log: docs/wal.md goes through it.
+"""A key-value store whose write-ahead log is an exclusive log. docs/wal.md explains it.
 
     python examples/kv_store.py STORE-URL LOG FOLDER < COMMANDS
 
-Commands are lines: `set KEY VALUE`, `add KEY NUMBER`, `get KEY`, `flush`. Each is answered by a
-line, a change once it is confirmed.
+Each line of COMMANDS is `set KEY VALUE`, `add KEY NUMBER`, `get KEY` or `flush`. The program
+answers each with a line, and answers a change when it is confirmed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import zlog
 
 
 class KeyValueStore:
-    """Text by text, in memory. What is not in the table on disk is in the log.
+    """A map of text to text in memory. Changes that are not in the table on disk are in the log.
 
     Args:
-        log: which no other client writes.
-        folder: of the table; made if it is not there.
-        memtable_bytes: of changes after which the table is written.
+        log: the log, to which no other client writes.
+        folder: the folder of the table, which is created if it does not exist.
+        memtable_bytes: the size of changes in bytes after which the table is written.
     """
 
     def __init__(self, log: zlog.Log, folder: Path, memtable_bytes: int = 1 << 20) -> None:
@@ -34,7 +34,8 @@ class KeyValueStore:
         self._memtable_bytes = memtable_bytes
         self._values: dict[str, str] = {}
         self._applied = 0  # positions below it are in _values
-        # Twice the memtable: changes go on while the table is written and the log trimmed.
+        # It is twice the memtable, so that changes continue while the table is written and the log
+        # is trimmed.
         self._wal = log.writer(f"kv:{os.getpid()}", capacity=2 * memtable_bytes)
         try:
             self._recover()
@@ -43,20 +44,20 @@ class KeyValueStore:
             raise
 
     def get(self, key: str) -> str | None:
-        """Return the value of a key, None if there is none."""
+        """Return the value of a key, or None if it has none."""
         return self._values.get(key)
 
     def set(self, key: str, value: str) -> None:
-        """Set the value of a key; durable when this returns."""
+        """Set the value of a key. It is durable when this returns."""
         self._change("set", key, value)
 
     def add(self, key: str, number: int) -> None:
-        """Add to the number that a key has, 0 if it has none; durable when this returns."""
+        """Add to a key's number, which is 0 at first. It is durable when this returns."""
         self._change("add", key, str(number))
 
     def flush(self) -> None:
-        """Write the table, and have the log forget what is in it."""
-        # Named by its position: a fenced store that still writes its table replaces no newer one.
+        """Write the table, and trim the entries that it contains from the log."""
+        # The position is in the name, so that a fenced store cannot replace a newer table.
         table = self._folder / f"table-{self._applied:020d}.json"
         new = table.with_suffix(f".{os.getpid()}.new")
         with new.open("w") as file:
@@ -65,7 +66,7 @@ class KeyValueStore:
             os.fsync(file.fileno())
         new.replace(table)
         folder = os.open(self._folder, os.O_RDONLY)
-        os.fsync(folder)  # before the log is trimmed: else both could be gone
+        os.fsync(folder)  # before the trim: otherwise both could be lost
         os.close(folder)
         self._wal.trim(self._applied)
         for older in self._folder.glob("table-*"):
@@ -73,18 +74,18 @@ class KeyValueStore:
                 older.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Write the table. The log stays this store's."""
+        """Write the table. The store keeps the log."""
         self.flush()
         self._wal.close()
 
     def _recover(self) -> None:
-        """Take the newest table, and apply to it what the log has from there on."""
+        """Load the newest table, and apply the log's entries after it."""
         seen = None
         while True:
             self._load()
             start = self._applied
             for entry in self._wal.recover():
-                # What the table has already is in the log until it is trimmed.
+                # The log has the entries that are in the table until it is trimmed.
                 if isinstance(entry, zlog.Entry) and entry.position >= start:
                     self._apply(entry.position, entry.data)
             begin = self._log.stat().trim_point
@@ -95,10 +96,10 @@ class KeyValueStore:
                     f"the log begins at position {begin}, and the newest table in {self._folder}"
                     f" goes up to {start}: name the folder that the log's tables are in"
                 )
-            seen = start  # a fenced store has just written its table and trimmed: take that one
+            seen = start  # a fenced store has just written its table and trimmed: load that table
 
     def _load(self) -> None:
-        """Take the newest table; none is an empty one."""
+        """Load the newest table, or an empty one if there is none."""
         self._applied, self._values = 0, {}
         with contextlib.suppress(FileNotFoundError):  # a fenced store has just removed it
             for newest in sorted(self._folder.glob("table-*.json"))[-1:]:

@@ -1,4 +1,4 @@
-"""The limits of the sequencer, with their units. No client can make it exceed one."""
+"""The limits of the sequencer, with their units. No client can make it exceed a limit."""
 
 from __future__ import annotations
 
@@ -9,88 +9,88 @@ from zlog.limits import GRANT_COUNT_MAX
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on the costs of connections, logs and the store.
+    """Limits on connections, logs and the load on the store.
 
-    The size of a grant is limited by the protocol: ``GRANT_COUNT_MAX`` in ``zlog.limits``.
+    The protocol limits the size of a grant: ``GRANT_COUNT_MAX`` in ``zlog.limits``.
     """
 
     connections_max: int = 1024
-    """Connections; one more is answered LIMIT and closed."""
+    """Number of connections. Another connection is answered LIMIT and closed."""
 
     connections_per_address_max: int = 512
-    """Connections from one IP address; one more is answered LIMIT and closed."""
+    """Number of connections from one IP address. Another one is answered LIMIT and closed."""
 
     greeting_max: int = 256
-    """Connections that have not completed TLS, HELLO and token; one more is answered LIMIT. So
-    unauthenticated peers cannot use up ``connections_max``."""
+    """Number of connections that have not completed TLS, HELLO and token. Another one is answered
+    LIMIT, so unauthenticated peers cannot use up ``connections_max``."""
 
     logs_max: int = 65536
-    """Logs known at once. A log that no connection has open is forgotten to add another."""
+    """Number of known logs. To add another log, the sequencer forgets one that is not open."""
 
     logs_per_connection_max: int = 16384
-    """Handles on one connection, which a process shares; a quarter of ``logs_max``. A frame has 16
-    bits for them."""
+    """Number of handles on one connection, which all handles of a process share: a quarter of
+    ``logs_max``. A frame has 16 bits for a handle."""
 
     positions_burst: int = 4 * GRANT_COUNT_MAX
-    """Positions that one connection may take at once; more is answered LIMIT. Grants of one
-    position do not count, since each costs the client a frame. A large grant costs a frame too, but
-    readers need an operation for each of its positions that is not written."""
+    """Number of positions that one connection may take at once. If it requests more, the answer is
+    LIMIT. Grants of one position do not count, because each costs the client a frame. A large grant
+    also costs only a frame, but readers need an operation for each of its unwritten positions."""
 
     positions_per_s: int = 64 * GRANT_COUNT_MAX
-    """Growth of a connection's allowance per second: 4.2 million positions, three times the fastest
-    appends of one process (docs/performance.md)."""
+    """Positions by which a connection's allowance grows per second: three times as many as the
+    fastest appends of one process (docs/performance.md)."""
 
     outstanding_per_connection_max: int = 16384
-    """Unanswered OPENs and WAITs of one connection, which has a WAIT for each follower of a
-    process. A quarter of ``outstanding_max``."""
+    """Number of unanswered OPENs and WAITs of one connection: a quarter of ``outstanding_max``.
+    Each follower of a process has a WAIT."""
 
     outstanding_max: int = 65536
-    """Unanswered OPENs and WAITs of all connections."""
+    """Number of unanswered OPENs and WAITs of all connections together."""
 
     open_bytes_max: int = 1024
-    """Payload of an OPEN; the longest address takes 657."""
+    """Size of an OPEN's payload in bytes. The longest address takes 657 bytes."""
 
     wait_ms_max: int = 60_000
-    """The longest WAIT; a longer one is answered TIMEOUT after this time."""
+    """Duration of a WAIT. A longer WAIT is answered TIMEOUT after this time."""
 
     status_logs_max: int = 1000
-    """Logs that STATUS lists."""
+    """Number of logs in the answer to STATUS."""
 
     activations_max: int = 16
-    """Logs taken over at once; others queue, to limit the load on the store."""
+    """Number of logs that are taken over at once. Others queue, to limit the load on the store."""
 
     sweep_max: int = 8
-    """Logs of a former leader taken over at once; fewer than ``activations_max``, so that logs that
-    clients ask for need not wait for them."""
+    """Number of a former leader's logs that are taken over at once. It is below
+    ``activations_max``, so logs that clients request need not wait for these."""
 
     look_s: float = 0.1
-    """Between two checks of a log's epoch that clients ask for, in seconds. A check costs an
-    operation on each stripe object."""
+    """Seconds between two checks of a log's epoch that clients request. Each check costs an
+    operation on every stripe object."""
 
     activation_s_max: float = 30.0
-    """One take-over, in seconds."""
+    """Seconds that a takeover may take."""
 
     scrub_bytes_s_max: int = 4 << 20
-    """Stored data that a leader audits in the background, in bytes per second; 0 disables it."""
+    """Bytes per second that a leader audits in the background. 0 disables the audit."""
 
     stores_max: int = 64
-    """Pools and namespaces whose stores are open."""
+    """Number of pools and namespaces whose stores are open."""
 
     hello_s_max: float = 5.0
-    """From accepting a connection to the end of its greeting (TLS, HELLO, token), in seconds."""
+    """Seconds from the start of a connection to the end of its greeting: TLS, HELLO and token."""
 
     idle_s_max: float = 3600.0
-    """A connection without requests is closed after this many seconds. Its client connects again
-    for its next request."""
+    """Seconds after which a connection without requests is closed. Its client connects again for
+    the next request."""
 
     stall_s_max: float = 60.0
-    """A peer that does not read its answers is disconnected after this many seconds."""
+    """Seconds after which a peer that does not read its answers is disconnected."""
 
     write_buffer_bytes_max: int = 1 << 20
-    """Unread answers to a peer; above this, its requests are not read."""
+    """Bytes of unread answers to a peer. Above this, its requests are not read."""
 
     complaint_s: float = 10.0
-    """Between two log lines about connections closed for the same reason, in seconds."""
+    """Seconds between two log lines about connections that are closed for the same reason."""
 
     stop_s_max: float = 10.0
-    """A clean stop, in seconds. Clients notice for themselves if their log was not released."""
+    """Seconds that a clean stop may take. If a log is not released in time, its clients notice."""

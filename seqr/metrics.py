@@ -1,7 +1,7 @@
 """A sequencer's metrics for Prometheus: ``zlog seqr --metrics HOST:PORT``.
 
-Each scrape reads STATUS once, in the event loop. Nothing is counted for metrics alone, except the
-lag of the loop.
+Each scrape reads STATUS once in the event loop. Only the lag of the loop is measured for the
+metrics alone.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _LAGS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 Status = Mapping[str, Any]
 _Rows = Mapping[str, str]
-"""Metrics (a counter ends in ``_total``), by the field that they show; name and help."""
+"""The name and help of each metric, by its field in STATUS. Counters end in ``_total``."""
 
 _LOG_LABELS = ("pool", "namespace", "log")
 
 _SEQUENCER: _Rows = {
     "uptime_s": "uptime_seconds: Seconds since the sequencer started.",
     "connections": "connections: Open connections of clients.",
-    "outstanding": "outstanding_requests: Requests that wait for an answer, mostly of readers that"
-    " follow.",
+    "outstanding": "outstanding_requests: Requests that wait for an answer, mostly from readers"
+    " that follow a log.",
     "requests": "requests_total: Requests received.",
-    "grants": "grants_total: Answers that granted positions.",
+    "grants": "grants_total: Answers that grant positions.",
     "positions": "positions_total: Positions granted, in all logs.",
     "take_overs": "take_overs_total: Logs that the sequencer took over.",
     "take_over_failures": "take_over_failures_total: Logs that the sequencer failed to take over.",
@@ -45,23 +45,24 @@ _SEQUENCER: _Rows = {
 _NAMESPACES: _Rows = {
     "leads": "leader: 1 if the sequencer leads, 0 if it stands by.",
     "lease_left_s": "lease_seconds: Seconds until the sequencer's lease ends.",
-    "standbys": "standbys: Other sequencers that would take over.",
-    "duties_age_s": "maintenance_age_seconds: Seconds since the last round of maintenance ended, or"
-    " since it began to lead.",
-    "duties_rounds": "maintenance_rounds_total: Rounds of maintenance, which trim logs and free"
-    " space.",
-    "duties_failures": "maintenance_failures_total: Logs on which a round of maintenance failed.",
+    "standbys": "standbys: Other sequencers that are ready to take over.",
+    "duties_age_s": "maintenance_age_seconds: Seconds since the last maintenance round ended or,"
+    " before the first round, since the sequencer began to lead.",
+    "duties_rounds": "maintenance_rounds_total: Completed maintenance rounds, which trim logs and"
+    " free space.",
+    "duties_failures": "maintenance_failures_total: Logs whose maintenance failed, counted in each"
+    " round.",
     "duties_trimmed": "trimmed_positions_total: Positions that retention trimmed.",
     "duties_reclaimed": "reclaimed_stripes_total: Stripes whose objects were removed.",
-    "scrub_rounds": "scrub_rounds_total: Audits of all logs that the leader completed.",
-    "scrub_bytes": "scrub_bytes_total: Bytes of data that the leader audited.",
-    "scrub_repaired": "scrub_repaired_total: Findings of the audit that were repaired.",
-    "scrub_damaged": "scrub_damaged_total: Findings of the audit that were not repaired.",
+    "scrub_rounds": "scrub_rounds_total: Completed audits of all logs by the leader.",
+    "scrub_bytes": "scrub_bytes_total: Bytes of data that the leader has audited.",
+    "scrub_repaired": "scrub_repaired_total: Audit findings that were repaired.",
+    "scrub_damaged": "scrub_damaged_total: Audit findings that were not repaired.",
 }
 _LOGS: _Rows = {
     "granted": "log_positions_total: Positions of the log granted in this epoch.",
     "epoch": "log_epoch: Epoch in which the sequencer grants positions of the log.",
-    "tail": "log_tail: Next position of the log that the sequencer grants.",
+    "tail": "log_tail: Next position of the log that the sequencer will grant.",
 }
 
 
@@ -107,7 +108,7 @@ class Lag:
 
     def collect(self) -> Iterator[Metric]:
         """Return the metric for a scrape."""
-        what = "How late the event loop ran a timer that was due, four times a second."
+        what = "Seconds by which the event loop ran a timer late, measured four times a second."
         yield histogram("seqr_event_loop_lag_seconds", what, [((), self._late)])
 
 
@@ -141,12 +142,12 @@ def metrics_of(status: Status | None) -> Iterator[Metric]:
     """Return the metrics for an answer to STATUS; None without an answer."""
     from prometheus_client.core import InfoMetricFamily as Info
 
-    what = "up: 1 if the event loop answered within 5 s, else 0, and the other metrics are missing."
+    what = "up: 1 if the event loop answered within 5 s. If it is 0, other metrics are missing."
     yield from _families({"up": what}, (), [((), {"up": status is not None})])
     if status is None:
         return
     build = {"version": status["version"], "address": status["address"]}
-    what = "1; the program's version and the address that clients find in views are labels."
+    what = "Always 1. The labels show the program's version and the address for clients in views."
     yield Info("zlog_seqr", what, value=build)
     yield from _families(_SEQUENCER, (), [((), status)])
     closed = [([reason], {"count": count}) for reason, count in status["closed"].items()]

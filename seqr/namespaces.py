@@ -15,7 +15,7 @@ from zlog.store import Store
 
 
 class Namespace(NamedTuple):
-    """A pool of the cluster, and a namespace in it. Both are empty without Ceph."""
+    """A pool of the cluster and a namespace in it. Without Ceph, both are empty."""
 
     pool: str
     name: str
@@ -53,11 +53,11 @@ class Stores:
         self._others: dict[Namespace, asyncio.Future[AsyncioIo]] = {}
 
     async def of(self, namespace: Namespace) -> AsyncioIo:
-        """Return an Io over the store of a namespace, which is opened if necessary.
+        """Return an Io for the store of a namespace, which is opened if necessary.
 
         Raises:
-            LogNotFound: the namespace has a pool, and this store has none.
-            StoreUnavailable: the pool does not open.
+            LogNotFound: the namespace has a pool, but this store has none.
+            StoreUnavailable: the pool cannot be opened.
         """
         first = self.first.store
         if namespace == self.home:

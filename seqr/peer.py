@@ -44,19 +44,19 @@ class Peer(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._plain: asyncio.Transport | None = None
-        """The transport below TLS, or the same one."""
+        """The transport below TLS, or the only transport without TLS."""
         self._connection: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None
         self._early = b""
-        """Bytes decrypted before the end of the handshake was reported."""
+        """Bytes that were decrypted before the end of the handshake was reported."""
         self.ip = ""
         self.heard = self._loop.time()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def idle(self) -> bool:
-        """Whether it is greeted and has no request outstanding."""
+        """Whether the peer is greeted and has no outstanding request."""
         connection = self._connection
         if connection is None or connection.closed:
             return False
@@ -64,7 +64,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the connection, or refuse it."""
-        transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._transport = self._plain = transport
         address = transport.get_extra_info("peername")
         self.ip = str(address[0]) if address else ""
@@ -134,7 +134,7 @@ class Peer(asyncio.Protocol):
         self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
     def resume_writing(self) -> None:
-        """Continue: the peer has caught up."""
+        """Read again, because the peer has caught up."""
         if self._transport is not None and self._transport.is_closing():
             return  # the timer of the close is running
         self._set_timer(None, self.abort)
@@ -163,11 +163,11 @@ class Peer(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection now."""
         if self._plain is not None:
-            # Not the TLS transport: asyncio's cannot be aborted after it was closed.
+            # This is not the TLS transport: asyncio cannot abort that after it was closed.
             self._plain.abort()
 
     def _forget(self) -> None:
-        """Leave the machine, once: event loops differ in reporting a failed handshake."""
+        """Leave the machine once, because event loops report a failed handshake differently."""
         self._set_timer(None, self.abort)
         if self._connection is not None:
             self._server.disconnect(self._connection)

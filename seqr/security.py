@@ -35,7 +35,7 @@ class Security:
         if (self.key or self.client_ca) and not self.certificate:
             raise ValueError("a private key or a client CA needs the sequencer's certificate")
         if self.token_optional and not self.token_file:
-            raise ValueError("token_optional needs a token file")
+            raise ValueError("token_optional cannot be used without a token file")
 
     def context(self) -> ssl.SSLContext | None:
         """Return the TLS settings, if TLS is used. Raises ValueError if a file is invalid."""

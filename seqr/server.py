@@ -62,7 +62,7 @@ class Server:
         self._take_overs = take_overs
         self._loop = asyncio.get_running_loop()
         self._peers: dict[Connection, Peer] = {}
-        self._complaints: dict[Reason, tuple[float, int]] = {}  # when the next is due; not logged
+        self._complaints: dict[Reason, tuple[float, int]] = {}  # next line, suppressed
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_release: list[LogAddress] = []
         self._turns = asyncio.Semaphore(self.limits.activations_max)
@@ -144,15 +144,13 @@ class Server:
         for peer in peers:
             peer.abort()
 
-    # Called by peers.
-
     def connect(self, peer: Peer) -> tuple[Connection | None, bytes]:
         """Accept a connection, or return None and the frames that refuse it."""
         connection, refusal = self._machine.connect(peer.ip)
         if connection is not None:
             self._peers[connection] = peer
         else:
-            self.complain(Reason.LIMIT, peer, "too many connections, or about to stop")
+            self.complain(Reason.LIMIT, peer, "too many connections, or shutting down")
         return connection, refusal
 
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
@@ -167,7 +165,7 @@ class Server:
             self._complaints[reason] = (due, more + 1)
             return
         self._complaints[reason] = (now + self.limits.complaint_s, 0)
-        others = f" ({more} more since the last such line)" if more else ""
+        others = f" ({more} more since the last such message)" if more else ""
         _logger.info(
             "closed a connection reason=%s peer=%s: %s%s", reason.value, peer.ip, detail, others
         )
@@ -218,7 +216,7 @@ class Server:
             code = Code.NOT_LEADER
         except (ZlogError, OSError, asyncio.TimeoutError, ValueError) as error:
             _logger.warning("could not take over log=%s: %s", log, error or "no answer in time")
-        except Exception:  # any error: the log's clients need an answer
+        except Exception:  # any error, because the log's clients need an answer
             _logger.exception("could not take over log=%s", log)
         self.apply(self._machine.activation_failed(log, code))
 
@@ -260,6 +258,6 @@ class Server:
         oldest = self._loop.time() - self.limits.idle_s_max
         for peer in [*self._peers.values()]:
             if peer.idle and peer.heard < oldest:
-                self.complain(Reason.IDLE, peer, "nothing was asked for long")
+                self.complain(Reason.IDLE, peer, "idle for too long")
                 peer.close()
         self._sweeper = self._loop.call_later(self.limits.idle_s_max / 4, self._sweep)

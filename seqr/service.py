@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 LISTEN_DEFAULT = "127.0.0.1:7460"
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
-"""Errors of binding an address that this process may not have."""
+"""Errors of binding an address that this process cannot have."""
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
 
 
@@ -75,7 +75,7 @@ def run(
         namespaces = [Namespace.parse(each) for each in also]
         if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
             limit = f"{LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s"
-            raise ValueError(f"a lease lasts {limit}, not {lease_seconds:g}")
+            raise ValueError(f"a lease must be {limit}, not {lease_seconds:g}")
         stop = asyncio.Event()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, stop.set)
@@ -126,13 +126,13 @@ def _bind(host: str, port: int) -> socket.socket:
         if isinstance(error, socket.gaierror) or error.errno in _NOT_OURS:
             raise ZlogError(
                 f"can't listen on {where}: {reason_of(error)}",
-                hint="--listen takes an address of this machine, --advertise the one that clients"
-                " connect to.",
+                hint="--listen needs an address of this machine. --advertise sets the"
+                " address that clients connect to.",
             ) from error
         if error.errno != errno.EADDRINUSE:
             raise
         raise ZlogError(
-            f"{where} is in use, maybe by a sequencer",
+            f"{where} is already in use, perhaps by a sequencer",
             hint=f"`zlog seqr status {where}` shows whether it is one; --listen HOST:PORT"
             " chooses another address.",
         ) from error
@@ -231,7 +231,7 @@ async def serve(
 
 
 async def _hand_over(election: Election, server: Server) -> None:
-    """Let a standby lead if possible. Other logs continue without a sequencer."""
+    """Let a standby lead if possible. Logs without a standby continue without a sequencer."""
     heirs = await election.resign()
     # Standbys read the lease when their connection ends.
     server.halt(cut=bool(heirs))

@@ -136,7 +136,7 @@ class LogClient:
         with contextlib.suppress(Invalidated):  # another client has filled or trimmed it meanwhile
             await self._read(position, deadline)
             log = self.layout.view.log
-            raise AlreadyWritten(f"position {position} of log {log!r} holds an entry")
+            raise AlreadyWritten(f"position {position} of log {log!r} already holds an entry")
 
     async def trim(self, position: int, deadline: Deadline) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
@@ -195,16 +195,14 @@ def entry_stream(
 
 def _check_tags(tags: Tags, tags_each: Iterable[Tags]) -> None:
     if isinstance(tags_each, (str, bytes)):
-        raise TypeError("tags_each is a collection of tags for each entry, not a string")
+        raise TypeError("each item of tags_each must be a collection of tags, not a string")
     if tags_checked(tags):
-        raise ValueError("give either tags, for all entries, or tags_each")
+        raise ValueError("give either tags, which apply to all entries, or tags_each, but not both")
 
 
 def _entries(entries: Iterable[bytes], method: str) -> Iterable[bytes]:
     if isinstance(entries, (bytes, bytearray, memoryview, str)) or not isinstance(
         entries, Iterable
     ):
-        raise TypeError(
-            f"{method} takes a list of entries, each of bytes, not {type(entries).__name__!r}"
-        )
+        raise TypeError(f"{method} takes a list of bytes objects, not {type(entries).__name__!r}")
     return entries

@@ -163,9 +163,10 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
     view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is not None and view.removed:
         error = LogNotFound(
-            f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
-            hint=f"If no client is removing it, finish this: `zlog rm {name}`. On Ceph, use a"
-            " client that may use the class in the whole pool (docs/operating.md, Users and caps).",
+            f"log {name!r} in {io.store.url} was removed, but its removal is not finished",
+            hint=f"If no other client is removing it, `zlog rm {name}` finishes the removal. On"
+            " Ceph, use a client whose caps allow the class in the whole pool (docs/operating.md,"
+            " Users and caps).",
         )
         error.removing = True
         raise error
@@ -194,8 +195,8 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     raise CorruptEntry(
         f"the head of log {name!r} is missing: {io.store.url} lists the log, but has no object"
         f" {head_object(name)}",
-        hint="Restore the object from a copy of the pool; nothing else has the log's layout."
-        f" Or give up the log: `zlog rm {name}` frees its name.",
+        hint="Restore the object from a copy of the pool, because it alone has the log's"
+        f" layout. To give up the log and free its name, use `zlog rm {name}`.",
     )
 
 
@@ -271,9 +272,9 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
         await _finish_removal(io, view, deadline)
     except ZlogError as error:
         error.args = (
-            f"the entries of log {name!r} are removed, but some objects are left: {error}",
+            f"the entries of log {name!r} were removed, but some objects remain: {error}",
         )
-        error.hint = f"`zlog rm {name}` finishes it. {error.hint}"
+        error.hint = f"`zlog rm {name}` removes the rest. {error.hint}"
         raise
 
 

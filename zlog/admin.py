@@ -244,7 +244,7 @@ def sequencer_status(
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]
-        error.hint = f"Check the address; `zlog seqr --listen {where}` starts one there."
+        error.hint = f"Check the address, or start a sequencer there: `zlog seqr --listen {where}`."
         raise
     finally:
         drive(client.close())
@@ -317,8 +317,8 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
     except SequencerUnavailable:
         return
     raise ZlogError(
-        f"the sequencer {address} is running",
-        hint="Stop it with SIGTERM: it then withdraws its announcement.",
+        f"the sequencer {address} is still running",
+        hint="Stop it with SIGTERM. It then withdraws its own announcement.",
     )
 
 

@@ -53,9 +53,9 @@ class LossReason(enum.Enum):
 
 _FILLED_BECAUSE = {
     FillReason.UNKNOWN: "for an unknown reason",
-    FillReason.READER_WAITED: "a reader had waited for it",
-    FillReason.ASKED: "it was asked for",
-    FillReason.WRITER_GAVE_UP: "its writer gave up",
+    FillReason.READER_WAITED: "because a reader had waited for it",
+    FillReason.ASKED: "because a client asked for it",
+    FillReason.WRITER_GAVE_UP: "because its writer gave up",
 }
 
 

@@ -74,7 +74,8 @@ class NotWritten(ZlogError):
     """The position holds no entry: it is a hole, or it was not granted yet."""
 
     hint = (
-        "Wait for its writer. If the writer has died, fill a position below the tail (`zlog fill`)."
+        "Wait for its writer. If the writer has died and the position is below the tail, fill"
+        " it (`zlog fill`)."
     )
     retryable = True
 
@@ -98,7 +99,10 @@ class Invalidated(_HoldsNoEntry):
 class BeyondTail(ZlogError, ValueError):
     """A fill, a trim or a cursor would reach a position that was not granted yet."""
 
-    hint = "Use a lower position: `zlog info LOG` shows the tail. A trim or cursor may end at it."
+    hint = (
+        "Use a lower position. `zlog info LOG` shows the tail, which is the highest"
+        " position for a trim or a cursor."
+    )
 
 
 class _AtCursor(ZlogError):
@@ -133,7 +137,7 @@ class CursorAhead(_AtCursor):
         position: the position of the cursor, which was not changed.
     """
 
-    hint = "Let one reader at a time use a cursor; `reset` moves it back on purpose."
+    hint = "Let only one reader at a time use a cursor. To move the cursor back, use `reset`."
 
 
 class SequenceSuperseded(ZlogError):
@@ -152,8 +156,8 @@ class SequenceDiffers(ZlogError):
     """
 
     hint = (
-        "Append the same entries each time, in any order: they must not depend on time, chance or"
-        " the division into parts."
+        "Append the same entries in each attempt, in any order. They must not depend on time,"
+        " on chance or on the division into parts."
     )
 
 
@@ -178,8 +182,8 @@ class Fenced(ZlogError):
     """
 
     hint = (
-        "Stop writing. A new writer (`log.writer()`) takes the log and fences its present writer."
-        " A read-only log must be made writable first (`log.writable()`)."
+        "Stop writing. A new writer (`log.writer()`) takes over the log and fences the current"
+        " writer. A read-only log must be made writable first (`log.writable()`)."
     )
 
 
@@ -189,7 +193,7 @@ class CopyDiffers(ZlogError):
     The target was not changed.
     """
 
-    hint = "Copy to a new log: `zlog import NAME`, `zlog mirror --as NAME`."
+    hint = "Copy to a new log with `zlog import NAME` or `zlog mirror --as NAME`."
 
 
 class ExportDamaged(ZlogError):
@@ -245,8 +249,8 @@ class ForgedEntry(_HoldsNoEntry):
     """
 
     hint = (
-        "Someone without the key has written to the store: find out who can."
-        " `zlog check LOG` with the key finds all such entries."
+        "Someone without the key has written to the store. Find out who has write access. `zlog"
+        " check LOG` with the key finds all such entries."
     )
 
 
@@ -262,7 +266,7 @@ class KeyNeeded(ZlogError):
 class WrongKey(ZlogError):
     """The MACs of the log's entries were made with another key. Nothing is damaged."""
 
-    hint = "Give the key that the log was created with. The message has the ids of both keys."
+    hint = "Give the key that the log was created with. The message contains the ids of both keys."
 
 
 class MacsMissing(ZlogError):
@@ -273,8 +277,8 @@ class MacsMissing(ZlogError):
     """
 
     hint = (
-        "If the log was created without a key, open it without one. Otherwise the store's owner"
-        " has changed its head: restore it, and find out who can write to the store."
+        "If the log was created without a key, open it without one. Otherwise its head has been"
+        " changed. Restore the head, and find out who can write to the store."
     )
 
 
@@ -295,7 +299,7 @@ class LogExhausted(ZlogError):
     hostile client to move the tail.
     """
 
-    hint = "Move the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
+    hint = "Move the tail back to the end of the entries with `zlog reconfigure LOG --rescue`."
 
 
 class LimitReached(ZlogError):
@@ -333,14 +337,18 @@ class StoreTimeout(StoreUnavailable, TimeoutError):
     """
 
     hint = (
-        "The store is slow or unreachable (`zlog doctor`); whether a write took effect is unknown."
+        "The store is slow or unreachable (`zlog doctor`). It is unknown whether a write took"
+        " effect."
     )
 
 
 class SequencerUnavailable(ZlogError):
     """The sequencer that the log's view names does not answer."""
 
-    hint = "Start one (`zlog seqr`), or wait: writers continue without one after a few seconds."
+    hint = (
+        "Start a sequencer (`zlog seqr`), or wait. Writers continue without one after a"
+        " few seconds."
+    )
     retryable = True
 
 
@@ -357,7 +365,10 @@ class SequencerRefused(SequencerUnavailable):
     this client does not install a view without it. Reads continue without the sequencer.
     """
 
-    hint = "See docs/operating.md, Security; `zlog doctor` checks what this client shows."
+    hint = (
+        "`zlog doctor` checks the token and certificate of this client. See"
+        " docs/operating.md, Security."
+    )
     retryable = False
 
 

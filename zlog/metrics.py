@@ -89,7 +89,7 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
     except OSError as error:
         raise ZlogError(
             f"can't serve metrics on {listen}: {error.strerror or error}",
-            hint="Name a free address of this machine.",
+            hint="Use an address that belongs to this machine and a port that is free.",
         ) from error
     server.set_app(_at_its_path(server.get_app()))
     try:
@@ -114,7 +114,7 @@ def _at_its_path(application: Any) -> Any:
 
 def _missing() -> ZlogError:
     return ZlogError(
-        "metrics need the package prometheus-client", hint=f"{how_to_install('metrics')}."
+        "metrics need the prometheus-client package", hint=f"{how_to_install('metrics')}."
     )
 
 
@@ -126,8 +126,8 @@ def _tracer() -> Span:
     try:
         from opentelemetry import trace
     except ImportError:
-        hint = "Install it, and an SDK of OpenTelemetry."
-        raise ZlogError("tracing needs the package opentelemetry-api", hint=hint) from None
+        hint = "Install it and an OpenTelemetry SDK."
+        raise ZlogError("tracing needs the opentelemetry-api package", hint=hint) from None
     return trace.get_tracer("zlog").start_as_current_span
 
 
@@ -195,25 +195,25 @@ class _Tallies:
         for (method, code), count in self.calls.items():
             calls[method, _word(code)] += count
         what = (
-            "Calls of class methods, by result, such as ok, stale_epoch (retried in a newer view)"
-            " or read_only (of a write or fill, another client was faster)."
+            "Calls of class methods by result, such as ok, stale_epoch (the call is retried in"
+            " a newer view) or read_only (another client wrote or filled the position first)."
         )
         yield _counter("calls", what, calls, "method", "result")
         methods = [((method,), times) for method, times in self.call_seconds.items()]
-        what = "Seconds from the start of calls that begin together to the last answer."
+        what = "Seconds from the start of a group of concurrent calls to the last answer."
         yield histogram("client_call_seconds", what, methods, "method")
         what = "Bytes of requests to class methods."
         yield _counter("sent_bytes", what, _keyed(self.sent), "method")
         received = _keyed(self.received)
         yield _counter("received_bytes", "Bytes of replies of class methods.", received, "method")
         failures = _keyed(self.failures)
-        what = "Rounds of appends that failed, by the error's name."
+        what = "Append rounds that failed, by the error's name."
         yield _counter("append_failures", what, failures, "error")
-        yield _counter("appended_entries", "Entries acknowledged.", {(): self.entries})
+        yield _counter("appended_entries", "Entries that were acknowledged.", {(): self.entries})
         sizes = [((), self.round_entries)]
-        what = "Entries of a round of appends, which are sent together."
+        what = "Entries that are sent together in an append round."
         yield histogram("client_append_round_entries", what, sizes)
-        what = "Seconds that a round of appends took, from the grant to the last answer."
+        what = "Seconds from the grant of an append round to its last answer."
         yield histogram("client_append_seconds", what, [((), self.append_seconds)])
 
 

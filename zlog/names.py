@@ -56,10 +56,10 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 def _check_name(name: str, what: str, most: int = NAME_BYTES_MAX) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a {what} must be a str, not {name!r}")
+        raise TypeError(f"the name of a {what} must be a string, not {name!r}")
     if len(name) > most or not _NAME.match(name):
         raise ValueError(
-            f"{name!r} can't name a {what}: use 1 to {most} letters, digits, '_', '.'"
-            " or '-', beginning with a letter, a digit or '_'"
+            f"{name!r} is not a valid name for a {what}: use 1 to {most} letters, digits, '_',"
+            " '.' or '-', starting with a letter, a digit or '_'"
         )
     return name

@@ -339,7 +339,9 @@ def restore(
         file /= "data.mdb"
     if not file.exists():
         raise StoreUnavailable(
-            f"{file} does not exist", hint="Name a backup's directory or file.", retryable=False
+            f"{file} does not exist",
+            hint="Give the path of a backup's directory or file.",
+            retryable=False,
         )
     local.restore(target, file)
 
@@ -349,8 +351,8 @@ def _directory_of(url: str, parts: SplitResult) -> str:
         raise ValueError(f"{url!r} is not a local directory: write file:///ABSOLUTE/PATH")
     if parts.query not in ("", "mode=ro") or parts.fragment:
         raise ValueError(
-            f"the only setting of an embedded store is ?mode=ro, not as in {url!r}: in a path write"
-            " %3F for '?' and %23 for '#'"
+            f"{url!r} has an unknown setting: an embedded store accepts only ?mode=ro. In a"
+            " path, write %3F for '?' and %23 for '#'"
         )
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if "\0" in path:

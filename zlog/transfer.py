@@ -263,10 +263,10 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
         target.compare(source, last, own, target.tail - 1)
         if target.mark == MIRROR_OF_FILE and None in (last, own) and not adopt:
             raise CopyDiffers(
-                f"{target} is an import, but perhaps not of {source}: position {target.tail - 1}"
-                " is trimmed in one of them",
-                hint="Copy to a new log: `zlog mirror --as NAME`. If you know that it is an import"
-                " of this log: `zlog mirror --adopt`.",
+                f"it is unknown whether {target} is an import of {source}, because position"
+                f" {target.tail - 1} is trimmed in one of them",
+                hint="Copy to a new log with `zlog mirror --as NAME`. If you know that it"
+                " is an import of this log, use `zlog mirror --adopt`.",
             )
     if target.mark == MIRROR_OF_FILE:
         drive(target.bind(mark))

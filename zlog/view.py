@@ -28,7 +28,7 @@ def check_width(width: int) -> None:
     if not isinstance(width, int):
         raise TypeError(f"a width must be an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
-        raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
+        raise ValueError(f"a width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
 
 
 def check_stripe_unit(stripe_unit: int) -> None:
@@ -37,7 +37,7 @@ def check_stripe_unit(stripe_unit: int) -> None:
         raise TypeError(f"a stripe unit must be an int, not {stripe_unit!r}")
     if not 1 <= stripe_unit <= STRIPE_UNIT_MAX or stripe_unit & (stripe_unit - 1):
         raise ValueError(
-            f"unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"
+            f"stripe_unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"
         )
 
 
@@ -183,7 +183,7 @@ class View:
         """
         index = bisect_right(self.stripes, position, key=lambda stripe: stripe.start) - 1
         if index < 0:
-            raise IndexError(f"position {position} is below every stripe of {self.log!r}")
+            raise IndexError(f"position {position} is below the first stripe of {self.log!r}")
         return self.stripes[index]
 
     def object_of(self, position: int) -> ObjectRef:

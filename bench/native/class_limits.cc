@@ -10,14 +10,14 @@ namespace {
 
 using Host = std::shared_ptr<AsyncHost>;
 
-// Of the objects: a stripe unit is 1 unless it is said.
+// Returns the striping of the objects. The default stripe unit is 1.
 Striping striping(const Options& options) {
   const uint64_t stripe_unit = options.has("stripe_unit") ? options.number("stripe_unit") : 1;
   return striping_of(static_cast<uint32_t>(options.number("objects")),
                      static_cast<uint32_t>(stripe_unit));
 }
 
-// One call: a writing method that finds nothing to write.
+// A call is a write method that finds nothing to write.
 Measure class_calls(const Host& host, const Options& options) {
   const auto stripe = std::make_shared<Stripe>(host, striping(options));
   const std::string absent = wire::encoded(AddressMessage{"tcp://absent.invalid:1"});
@@ -33,7 +33,7 @@ Measure class_calls(const Host& host, const Options& options) {
   };
 }
 
-// One call: a batch, as one write per object; it ends when the last one does.
+// A call writes a batch with one write per object, and ends with the last of these.
 Measure class_writes(const Host& host, const Options& options) {
   const auto batch = std::make_shared<Entries>(options.number("batch"), options.number("size"));
   const uint64_t in_flight = options.number("in_flight");
@@ -47,7 +47,7 @@ Measure class_writes(const Host& host, const Options& options) {
   };
 }
 
-// One call: a window of positions, as one read per object, checked as a reader checks it.
+// A call reads a window of positions with one read per object, and checks it like a reader.
 Measure class_reads(const Host& host, const Options& options) {
   const auto stripe = std::make_shared<Stripe>(host, striping(options));
   const Entries batch(options.number("batch"), options.number("size"));

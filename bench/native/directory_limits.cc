@@ -13,16 +13,16 @@
 namespace zlog::bench {
 namespace {
 
-constexpr size_t kMapBytes = size_t{1} << 40;      // address space, as the embedded store takes it
-constexpr uint64_t kBytesMax = uint64_t{4} << 30;  // on disk, by one measurement
+constexpr size_t kMapBytes = size_t{1} << 40;      // address space, as for an embedded store
+constexpr uint64_t kBytesMax = uint64_t{4} << 30;  // on disk, per measurement
 
-// Throws std::system_error for a result of LMDB: its own codes are negative, errno positive.
+// Throws std::system_error for an error of LMDB. Its own codes are negative, an errno is positive.
 void lmdb_check(int result, const char* what) {
   if (result == 0) return;
   check(result > 0 ? -result : -EIO, std::string(what) + ": " + mdb_strerror(result));
 }
 
-// A key that sorts as its number does.
+// Returns a key that sorts like its number.
 struct Key {
   explicit Key(uint64_t number) {
     for (size_t i = 0; i < bytes.size(); i++) {
@@ -34,7 +34,7 @@ struct Key {
   std::array<uint8_t, 8> bytes;
 };
 
-// A database of its own, which disappears with it. It syncs at every commit, as LMDB does.
+// A temporary database. Like LMDB by default, it syncs at every commit.
 class Database {
  public:
   explicit Database(const std::string& directory) : directory_(directory) {
@@ -55,7 +55,7 @@ class Database {
 
   uint64_t keys() const { return keys_; }
 
-  // Puts `count` keys behind the others, in one durable transaction.
+  // Adds `count` keys after the existing ones in one durable transaction.
   void append(uint64_t count, std::string& data) {
     MDB_txn* txn = begin(0);
     for (uint64_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ class Database {
     lmdb_check(mdb_txn_commit(txn), "LMDB's commit");
   }
 
-  // Copies a value out, in a snapshot of its own.
+  // Copies a value in its own snapshot.
   void get(uint64_t number, std::string* out) {
     MDB_txn* txn = begin(MDB_RDONLY);
     Key key(number);
@@ -76,7 +76,7 @@ class Database {
     mdb_txn_abort(txn);
   }
 
-  // Copies `count` values in a row out, in a snapshot of its own.
+  // Copies `count` consecutive values in one snapshot.
   void scan(uint64_t first, uint64_t count, std::string* out) {
     MDB_txn* txn = begin(MDB_RDONLY);
     MDB_cursor* cursor = nullptr;
@@ -106,7 +106,7 @@ class Database {
   uint64_t keys_ = 0;
 };
 
-// One call: a transaction of `keys` values, `size` bytes each, synced.
+// A call is a synced transaction of `keys` values, `size` bytes each.
 Measure puts(const std::string& directory, const Options& options) {
   const uint64_t keys = options.number("keys");
   return [=, data = noise(options.number("size"))](double seconds) mutable {
@@ -119,7 +119,7 @@ Measure puts(const std::string& directory, const Options& options) {
   };
 }
 
-// A database of `entries` values, to be read.
+// A database of `entries` values to read.
 std::shared_ptr<Database> filled(const std::string& directory, const Options& options) {
   constexpr uint64_t kPutTogether = 4096;
   auto database = std::make_shared<Database>(directory + "/lmdb-to-read");
@@ -128,7 +128,7 @@ std::shared_ptr<Database> filled(const std::string& directory, const Options& op
   return database;
 }
 
-// One call: one value anywhere, copied out.
+// A call copies one value at random.
 Measure gets(const std::string& directory, const Options& options) {
   const uint64_t entries = options.number("entries");
   return [=, database = filled(directory, options)](double seconds) {
@@ -141,7 +141,7 @@ Measure gets(const std::string& directory, const Options& options) {
   };
 }
 
-// One call: a window of values in a row, copied out.
+// A call copies a window of consecutive values.
 Measure scans(const std::string& directory, const Options& options) {
   const uint64_t entries = options.number("entries");
   const uint64_t window = std::min(options.number("window"), entries);
@@ -157,7 +157,7 @@ Measure scans(const std::string& directory, const Options& options) {
   };
 }
 
-// One call: `size` bytes at the end of a plain file, and a sync.
+// A call appends `size` bytes to a plain file, and syncs it.
 Measure syncs(const std::string& directory, const Options& options) {
   const std::string path = directory + "/plain";
   return [=, data = noise(options.number("size"))](double seconds) {

@@ -16,10 +16,9 @@ namespace zlog::bench {
 namespace {
 
 constexpr int kWaitMs = 5000;
-constexpr uint8_t kNext = 3;  // the kind of frame that asks a sequencer for positions
+constexpr uint8_t kNext = 3;  // the kind of a frame that requests positions
 
-// A frame of the sequencer (zlog/_sequencer/frames.py), as it is on the wire of a little-endian
-// machine.
+// A sequencer's frame (zlog/_sequencer/frames.py), as it is sent by a little-endian machine.
 struct Frame {
   uint8_t kind, code;
   uint16_t log;
@@ -36,11 +35,11 @@ std::string bytes_of_hex(const std::string& hex) {
   return bytes;
 }
 
-// A connection on which `depth` requests are on their way: each answer makes space for the next.
+// A connection with `depth` requests in flight. Each answer makes space for the next request.
 class Client {
  public:
-  // Connects to the server at `host` and `port`, sends `preamble` and waits for `replies` frames, of
-  // which the last one says which log and epoch to ask for. Throws std::system_error.
+  // Connects to the server at `host` and `port`, sends `preamble` and waits for `replies` frames.
+  // The last of these contains the log and epoch for the requests. Throws std::system_error.
   Client(const Options& options, uint64_t depth) : started_(depth) {
     connect(options.text("host"), options.text("port"));
     send(bytes_of_hex(options.text("preamble")));
@@ -71,7 +70,7 @@ class Client {
     if (count != 0) send(outgoing_);
   }
 
-  // Takes the answers that are there; returns their number.
+  // Takes the answers that have arrived, and returns their number.
   uint64_t take(Sample* sample) {
     const size_t space = buffer_.size() - held_;
     const ssize_t got = ::recv(socket_, buffer_.data() + held_, space, MSG_DONTWAIT);
@@ -104,7 +103,7 @@ class Client {
     check(error, "connecting to " + host + ":" + port);
     const int on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const timeval patience{kWaitMs / 1000, 0};  // for the greeting; later reads never wait
+    const timeval patience{kWaitMs / 1000, 0};  // for the greeting; later reads do not wait
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
 
@@ -126,7 +125,7 @@ class Client {
 
 }  // namespace
 
-// One call: a frame sent and its answer.
+// A call is a frame and its answer.
 Measure frames_limit(const std::string& kind, const Options& options) {
   if (kind != "frames") return nullptr;
   const uint64_t depth = options.number("depth"), connections = options.number("connections");

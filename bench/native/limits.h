@@ -10,29 +10,29 @@
 
 namespace zlog::bench {
 
-// Measures one limit for a number of seconds, again and again. What it works on was prepared
-// before, and is removed with it.
+// Measures one limit for a number of seconds, and can do so repeatedly. What it needs was created
+// before, and is removed when the function is destroyed.
 using Measure = std::function<Sample(double seconds)>;
 
-// These prepare a limit. They answer none for a kind that they don't know, and throw
-// std::invalid_argument for a wrong option, std::system_error where the store fails.
+// These functions prepare a limit. They return an empty function for an unknown kind. They throw
+// std::invalid_argument if an option is wrong, and std::system_error if the store fails.
 
-// The methods of the object class, called as a log calls them but without one: class_calls (they
-// write nothing), class_writes, class_reads.
+// Methods of the object class, called as for a log but without one: class_calls (which write
+// nothing), class_writes, class_reads.
 Measure class_limit(const std::string& kind, const Options& options,
                     const std::shared_ptr<AsyncHost>& host);
 
-// A directory, through LMDB and through plain files: lmdb_puts, lmdb_gets, lmdb_scans, file_syncs.
+// A directory, through LMDB or plain files: lmdb_puts, lmdb_gets, lmdb_scans, file_syncs.
 Measure directory_limit(const std::string& kind, const Options& options);
 
-// A server of 24-byte frames: frames.
+// A server for 24-byte frames: frames.
 Measure frames_limit(const std::string& kind, const Options& options);
 
-// Throws std::runtime_error where librados is not installed.
+// Throws std::runtime_error if librados is not installed.
 void find_librados();
 
-// A namespace of a pool, with nothing but librados: rados_keys, rados_appends, rados_reads; and
-// clear, which removes all objects of the namespace at once and measures nothing.
+// A namespace of a pool, through librados alone: rados_keys, rados_appends, rados_reads, and clear,
+// which removes all objects of the namespace and measures nothing.
 Measure rados_limit(const std::string& kind, const Options& options);
 
 }  // namespace zlog::bench

@@ -1,14 +1,16 @@
-// zlog-limits: what a store can do at most, without zlog's client or without zlog at all.
+// zlog-limits measures a store's raw limits, without zlog's client or without zlog.
 //
 //   zlog-limits KIND NAME=VALUE...
 //
-// KIND is a limit, see limits.h. The options name the store: `pool`, `namespace`, `conf`, `client`
-// on Ceph (conf and client may be left out), `directory` for an embedded one, neither for memory;
-// the others are the limit's. It says "ready" on stdout once the limit can be measured. Each line
-// of stdin says for how many seconds; each is answered by a line with the number of calls, seconds,
-// CPU seconds, bytes of memory at most and the number of latencies that follow, as float32 seconds.
-// It removes what it made, and ends, at the end of stdin; and with a message on stderr where
-// anything fails.
+// KIND is a limit; see limits.h. These options name the store: `pool`, `namespace`, `conf` and
+// `client` on Ceph (conf and client are optional), `directory` for an embedded store, and none for
+// a store in memory. The other options belong to the limit.
+//
+// The program prints "ready" on stdout when it can measure the limit. Each line of stdin is a
+// number of seconds to measure. The answer is a line with the number of calls, the seconds, the CPU
+// seconds, the maximum memory in bytes and the number of latencies, followed by the latencies as
+// float32 seconds. At the end of stdin, the program removes what it created and ends. If anything
+// fails, it ends with a message on stderr.
 
 #include <sys/resource.h>
 
@@ -30,7 +32,7 @@ namespace zlog::bench {
 namespace {
 
 constexpr size_t kMapBytes = size_t{1} << 40;
-constexpr size_t kLatenciesMax = 100000;  // that are told of one measurement, picked evenly
+constexpr size_t kLatenciesMax = 100000;  // maximum per measurement, selected evenly
 
 std::shared_ptr<AsyncHost> host_of(const Options& options) {
   if (options.has("pool")) {

@@ -8,10 +8,10 @@
 
 namespace zlog::bench {
 
-// What the command line says: words of the form NAME=VALUE.
+// The options of the command line, as words of the form NAME=VALUE.
 class Options {
  public:
-  // Throws std::invalid_argument, as all of these do, for what is malformed or missing.
+  // Like all methods here, throws std::invalid_argument if an option is malformed or missing.
   explicit Options(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       const size_t equals = word.find('=');
@@ -32,12 +32,12 @@ class Options {
     return has(name) ? text(name) : std::string();
   }
 
-  // A number from 1 on.
+  // Returns a number of at least 1.
   uint64_t number(const std::string& name) const {
     const std::string& word = text(name);
     const bool digits = word.find_first_not_of("0123456789") == std::string::npos;
     const uint64_t number = digits && !word.empty() ? std::stoull(word) : 0;
-    if (number == 0) throw std::invalid_argument(name + " must be a number from 1 on, not " + word);
+    if (number == 0) throw std::invalid_argument(name + " must be 1 or more, not " + word);
     return number;
   }
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr uint64_t kObjectKeysMax = 10000;
 constexpr uint64_t kObjectBytesMax = uint64_t{48} << 20;
-constexpr uint64_t kPieceBytes = uint64_t{4} << 20;  // of an object that is written to be read
+constexpr uint64_t kPieceBytes = uint64_t{4} << 20;  // of an object that is written for reads
 
-// An operation of librados on its way.
+// A librados operation in flight.
 struct Flight {
   explicit Flight(Finish finish) : finish(std::move(finish)) {
     librados().aio_create_completion2(this, &Flight::landed, &completion);
@@ -31,7 +31,7 @@ struct Flight {
 
   const Finish finish;
   rados_completion_t completion = nullptr;
-  std::unique_ptr<char[]> data;  // what a read brings
+  std::unique_ptr<char[]> data;  // for the result of a read
 };
 
 void started(int error, Flight* flight) {
@@ -40,7 +40,7 @@ void started(int error, Flight* flight) {
   flight->finish(error);
 }
 
-// A namespace of a pool. The objects that were made in it are removed with it.
+// A namespace of a pool. The objects created in it are removed at the end.
 class Namespace {
  public:
   explicit Namespace(const Options& options) : name_(options.text("namespace")) {
@@ -63,7 +63,7 @@ class Namespace {
 
   rados_ioctx_t io() const { return io_.get(); }
 
-  // The names of further objects, which the caller writes.
+  // Returns the names of further objects, which the caller writes.
   std::vector<std::string> make(uint64_t objects) {
     std::vector<std::string> names;
     names.reserve(objects);
@@ -80,7 +80,7 @@ class Namespace {
     }
   }
 
-  // Removes all that is in the namespace, which must be a benchmark's own.
+  // Removes everything in the namespace, which must belong to a benchmark.
   void clear() {
     if (name_.find("bench-") == std::string::npos) check(-EPERM, "clearing");
     std::string after;
@@ -95,16 +95,16 @@ class Namespace {
 
  private:
   const std::string name_;
-  RadosHandle cluster_, io_;  // the latter ends first
+  RadosHandle cluster_, io_;  // io_ ends first
   uint64_t number_ = 0;
   std::vector<std::string> made_;
 };
 
 using SharedNamespace = std::shared_ptr<Namespace>;
 
-// One call: `size` bytes into one of the objects, as a key or at the end of the data, until they are
-// full. Each object gets bytes of its own, as a log's does: the processor has few bytes at hand longer
-// than many.
+// A call writes `size` bytes into one of the objects, as a key or at the end of the data, until the
+// objects are full. As in a log, each object gets different bytes, because a processor's cache
+// could speed up repeated ones.
 Measure writes(const SharedNamespace& nspace, const Options& options, bool keys) {
   const uint64_t objects = options.number("objects"), size = options.number("size");
   const uint64_t in_flight = options.number("in_flight");
@@ -141,7 +141,7 @@ Measure writes(const SharedNamespace& nspace, const Options& options, bool keys)
   };
 }
 
-// One call: `size` bytes from one of the objects, the next ones or any.
+// A call reads `size` bytes from one of the objects, consecutively or at random.
 Measure reads(const SharedNamespace& nspace, const Options& options) {
   const uint64_t objects = options.number("objects"), size = options.number("size");
   const uint64_t in_flight = options.number("in_flight");
@@ -161,7 +161,7 @@ Measure reads(const SharedNamespace& nspace, const Options& options) {
     return repeat(in_flight, seconds, [&](Finish finish) {
       const uint64_t which = random ? generator() % (objects * pieces) : number++;
       auto* const flight = new Flight(std::move(finish));
-      flight->data.reset(new char[size]);  // not cleared
+      flight->data.reset(new char[size]);  // uninitialized
       started(librados().aio_read(nspace->io(), names[which % objects].c_str(), flight->completion,
                                   flight->data.get(), size, which / objects % pieces * size),
               flight);

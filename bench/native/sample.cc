@@ -9,7 +9,7 @@
 namespace zlog::bench {
 namespace {
 
-// Calls that have ended and were not looked at yet.
+// Calls that have ended and were not counted yet.
 class Ended {
  public:
   struct Call {
@@ -24,7 +24,7 @@ class Ended {
     if (calls_.size() == 1) some_.notify_one();
   }
 
-  // Waits for some, and takes all.
+  // Waits until some calls have ended, and takes all of them.
   std::vector<Call> take() {
     std::unique_lock<std::mutex> lock(mutex_);
     some_.wait(lock, [this] { return !calls_.empty(); });

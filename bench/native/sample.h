@@ -12,29 +12,30 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point began);
 
-// What was measured: the seconds from the first call's beginning to the last one's end, and how
-// long each call took.
+// The result of a measurement: the time from the start of the first call to the end of the last
+// one, and the duration of each call.
 struct Sample {
   double seconds = 0;
   std::vector<float> latencies;  // seconds
 };
 
-// Ends one call: 0, or a negative errno. May be called from any thread, also at once.
+// Ends a call with 0 or a negative errno. It may be called from any thread, even before the call
+// returns.
 using Finish = std::function<void(int error)>;
 
-// Starts a call. Answers false, with `finish` left alone, when there is nothing more to do.
+// Starts a call. Returns false, without using `finish`, if there is nothing more to do.
 using Start = std::function<bool(Finish finish)>;
 
-// Keeps `in_flight` calls in flight until the time is up. Throws std::system_error when one failed.
+// Keeps `in_flight` calls in flight until the time is over. Throws std::system_error if one failed.
 Sample repeat(uint64_t in_flight, double seconds, const Start& start);
 
-// Makes one call after the other in this thread until the time is up, or `call` answers false.
+// Makes one call after another in this thread until the time is over or `call` returns false.
 Sample repeat_alone(double seconds, const std::function<bool()>& call);
 
-// Throws std::system_error when `error`, a negative errno, is one.
+// Throws std::system_error if `error` is a negative errno.
 void check(int error, const std::string& what);
 
-// `count` bytes that don't compress: the same in every run.
+// Returns `count` bytes that do not compress and are the same in every run.
 std::string noise(size_t count);
 
 }  // namespace zlog::bench

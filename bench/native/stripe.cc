@@ -30,7 +30,7 @@ uint64_t now_us() {
   return static_cast<uint64_t>(duration_cast<microseconds>(since).count());
 }
 
-// Ends a call when the last of its operations has, with the first error.
+// Ends a call when the last of its operations has ended, with the first error.
 class Join {
  public:
   Join(uint64_t operations, Finish finish) : left_(operations), finish_(std::move(finish)) {}
@@ -47,10 +47,10 @@ class Join {
   const Finish finish_;
 };
 
-// What a method answered as an errno: every code but OK is one here.
+// Returns a method's code as an errno. Here every code except OK is an error.
 int error_of(int code) { return code > 0 ? -EPROTO : code; }
 
-// Checks a reply as a reader does: every entry there, its checksum right.
+// Checks a reply like a reader: every entry exists and has the right checksum.
 int verify(std::string_view reply, uint64_t first, const Striping& striping, uint32_t asked) {
   ReadReply decoded;
   if (wire::decode(reply, &decoded) != wire::Decoded::kOk || decoded.count > asked) return -EINVAL;
@@ -65,7 +65,7 @@ int verify(std::string_view reply, uint64_t first, const Striping& striping, uin
 Stripe::Stripe(std::shared_ptr<AsyncHost> host, const Striping& striping)
     : host_(std::move(host)), striping_(striping) {
   static uint64_t made = 0;
-  // Programs that measure other limits work beside this one.
+  // Programs that measure other limits may run at the same time.
   const std::string name = "limits." + std::to_string(::getpid()) + "." + std::to_string(made++);
   for (uint32_t residue = 0; residue < striping.stride; residue++) {
     objects_.push_back(name + "." + std::to_string(residue));

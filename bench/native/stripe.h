@@ -12,7 +12,7 @@
 
 namespace zlog::bench {
 
-// The entries of a batch, all of one size, each with bytes of its own.
+// The entries of a batch, which have the same size and different bytes.
 class Entries {
  public:
   Entries(uint64_t count, uint64_t size)
@@ -27,11 +27,11 @@ class Entries {
   const std::string bytes_;
 };
 
-// Stripe objects without a log: made and sealed at the beginning, removed at the end. Positions are
-// handed out here, to one thread.
+// Stripe objects without a log. They are created and sealed at the beginning, and removed at the
+// end. One thread gets the positions.
 class Stripe {
  public:
-  // Throws std::system_error when the objects can't be made.
+  // Throws std::system_error if the objects cannot be created.
   Stripe(std::shared_ptr<AsyncHost> host, const Striping& striping);
   ~Stripe();
   Stripe(const Stripe&) = delete;
@@ -42,14 +42,14 @@ class Stripe {
   }
   uint64_t tail() const { return tail_; }
 
-  // Whether the objects hold as much as objects of a log should.
+  // Returns whether the objects are as full as a log's objects should become.
   bool full() const;
 
-  // Writes entries at the next positions: one operation per object.
+  // Writes entries at the next positions, with one operation per object.
   void append(const Entries& entries, const Finish& finish);
 
-  // Reads [start, end), one operation per object, and checks every entry. An object whose share has
-  // more bytes than a reader asks for at once answers the beginning of it.
+  // Reads [start, end) with one operation per object, and checks every entry. If an object's share
+  // exceeds the limit of a read, the reply has only the beginning of the share.
   void read(uint64_t start, uint64_t end, const Finish& finish);
 
  private:

@@ -1,1 +1,1 @@
-"""zlog beside what else keeps a log: in turns, on one machine, each as durable as the other."""
+"""Compares zlog with other logs, in turns on one machine, with the same durability."""

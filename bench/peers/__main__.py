@@ -1,6 +1,6 @@
-"""Measure zlog next to other systems and print the tables, in Markdown.
+"""Measure zlog and other systems, and print the tables in Markdown.
 
-`make bench-peers` runs this. A peer that is not installed is left out, and a line says so.
+`make bench-peers` runs this. Systems that are not installed are left out and listed.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ GROUPS: dict[str, tuple[str, tuple[type[Peer], ...]]] = {
     "libraries": ("embedded", (Sqlite,)),
     "servers": ("bluestore", (Redis, Nats, Kafka)),
 }
-"""What is compared: by its name the kind of zlog's store, and the peers."""
+"""The comparisons, by name: the kind of zlog's store, and the peers."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One row of the table: appends, or reads of what was appended in such batches."""
+    """A row of the table: appends, or reads of entries that were appended in such batches."""
 
     name: str
     size: int = 100
@@ -51,16 +51,16 @@ class Load:
 
     @property
     def compare(self) -> Ratio:
-        """What counts: the rate, or the latency where only one entry is in flight."""
+        """The compared quantity: the rate, or the latency if only one entry is in flight."""
         return Ratio.LATENCY if self.at_once == 1 else Ratio.RATE
 
     @property
     def at_once(self) -> int:
-        """Entries that are on their way together."""
+        """The number of entries in flight."""
         return self.batch * self.depth
 
     def of_zlog(self, testbed: Testbed) -> Candidate:
-        """Return this load of a log."""
+        """Return this load for a log."""
         if self.reads:
             reads = ReadLoad(
                 "range", self.size, READ_ENTRIES, self.batch, 1, WIDTH, STRIPE_UNIT_DEFAULT
@@ -71,7 +71,7 @@ class Load:
         return testbed.load("zlog", "", testbed.enter(Writers(testbed, load)).run)
 
     def of_lmdb(self, testbed: Testbed) -> Candidate:
-        """Return this load of LMDB alone, in the store of the testbed."""
+        """Return this load for LMDB alone, in the testbed's store."""
         if self.reads:
             log: dict[str, Any] = {"size": self.size, "entries": READ_ENTRIES}
             return testbed.limit("LMDB", "", "lmdb_scans", STEP, window=STEP, **log)
@@ -79,7 +79,7 @@ class Load:
         return testbed.limit("LMDB", "", "lmdb_puts", self.at_once, self.compare, **puts)
 
     def of_peer(self, peer: Peer) -> Candidate:
-        """Return this load of a peer; each turn of appends has a new log."""
+        """Return this load for a peer. Each turn of appends has a new log."""
         entries = [os.urandom(self.size) for _ in range(self.at_once)]
 
         def append() -> int:
@@ -95,7 +95,7 @@ class Load:
         def turn(seconds: float) -> Slice:
             if not self.reads:
                 peer.empty()
-                append()  # what happens only once is not what is measured
+                append()  # one-time work is not measured
             return run(seconds)
 
         return Candidate(peer.name, peer.how, turn, self.compare)
@@ -112,12 +112,12 @@ LOADS = (
 
 
 def main() -> None:
-    """Measure each group, and write its table."""
+    """Measure each group, and print its table."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each load of each peer")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time per load and peer")
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--folder", type=Path, required=True, help="to keep logs in for a while")
-    parser.add_argument("--tools", type=Path, default=Path(), help="has servers that PATH has not")
+    parser.add_argument("--folder", type=Path, required=True, help="folder for temporary logs")
+    parser.add_argument("--tools", type=Path, default=Path(), help="folder with other servers")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     where = describe(options.folder)

@@ -1,4 +1,4 @@
-"""The peers: SQLite, Redis, NATS JetStream and Kafka, each set to sync what it acknowledges."""
+"""The peers: SQLite, Redis, NATS JetStream and Kafka, which sync before they acknowledge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Sqlite(Peer):
-    """A table of the standard library's SQLite."""
+    """A table in SQLite, through Python's standard library."""
 
     name = "SQLite"
 
@@ -150,7 +150,7 @@ class Nats(Peer):
 
 
 class Kafka(Peer):
-    """A topic of Kafka, of one partition."""
+    """A Kafka topic with one partition."""
 
     name = "Kafka"
 

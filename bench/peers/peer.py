@@ -1,4 +1,4 @@
-"""What a peer is: a log that can be emptied, appended to and read, and perhaps a server of it."""
+"""The interface of a peer: a log that can be emptied, appended to and read, perhaps in a server."""
 
 from __future__ import annotations
 
@@ -20,28 +20,23 @@ from bench.usage import Processes
 _START_SECONDS = 60.0
 
 STEP = 1024
-"""Entries that a reader takes at once."""
+"""The number of entries that a reader takes at once."""
 
 
 class Missing(Exception):
-    """A peer can't be measured here; the message says why."""
+    """A peer can't be measured here. The message says why."""
 
 
 class Peer(ABC):
-    """One peer, running.
-
-    Args:
-        folder: where it keeps its logs.
-        tools: a folder with servers that PATH has not.
-        stack: ends it.
+    """A running peer.
 
     Raises:
         Missing: it can't be run here.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         how: its version and settings, and how its client is used.
-        server: its processes; none where it is a library.
+        server: its processes; empty for a library.
     """
 
     name: str
@@ -54,18 +49,18 @@ class Peer(ABC):
 
     @abstractmethod
     def empty(self) -> None:
-        """Begin a new log in place of the last one."""
+        """Replace the log by a new one."""
 
     @abstractmethod
     def append(self, entries: Sequence[bytes]) -> None:
-        """Append entries; they are durable when it returns."""
+        """Append entries durably."""
 
     @abstractmethod
     def reader(self) -> Callable[[], int]:
-        """Return what takes the next entries of the log and tells how many, 0 at its end."""
+        """Return a function that takes the next entries and returns their number, 0 at the end."""
 
     def read(self, seconds: float) -> Slice:
-        """Read the log from its beginning to its end, again and again, on from the last time."""
+        """Read the log repeatedly, from where the last call stopped."""
         return repeat(self._take, seconds)
 
     def _take(self) -> int:
@@ -80,7 +75,7 @@ def client(*modules: str) -> tuple[Any, ...]:
     """Import the modules of a client.
 
     Raises:
-        Missing: it is not installed.
+        Missing: a module is not installed.
     """
     try:
         return tuple(map(importlib.import_module, modules))
@@ -89,15 +84,15 @@ def client(*modules: str) -> tuple[Any, ...]:
 
 
 def versions(*distributions: str) -> str:
-    """Name Python packages with their versions."""
+    """Return the names and versions of Python packages."""
     return ", ".join(f"{name} {version(name)}" for name in distributions)
 
 
 def program(name: str, folder: Path) -> str:
-    """Find a program, in a folder or in PATH.
+    """Find a program in a folder or in PATH.
 
     Raises:
-        Missing: it is not there.
+        Missing: the program does not exist.
     """
     found = shutil.which(name, path=str(folder)) or shutil.which(name)
     if not found:
@@ -106,10 +101,10 @@ def program(name: str, folder: Path) -> str:
 
 
 def said(*words: str) -> str:
-    """Run a program to its end; returns what it says.
+    """Run a program and return its output.
 
     Raises:
-        Missing: it fails.
+        Missing: the program fails.
     """
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -126,15 +121,10 @@ def free_port() -> int:
 
 @contextmanager
 def server(folder: Path, port: int, *words: str) -> Iterator[Processes]:
-    """Run a server for the length of a ``with`` block.
-
-    Args:
-        folder: it works in; what it says is in ``said`` there.
-        port: at which it will listen.
-        words: its command line.
+    """Run a server during a ``with`` block.
 
     Raises:
-        Missing: it ended at once.
+        Missing: the server ended at once.
     """
     log = folder / "said"
     with log.open("wb") as file:
@@ -157,5 +147,5 @@ def server(folder: Path, port: int, *words: str) -> Iterator[Processes]:
             time.sleep(0.02)
         yield Processes((process.pid,))
     finally:
-        process.kill()  # what it has stored is not kept
+        process.kill()  # the server's data is not kept
         process.wait()

@@ -1,4 +1,4 @@
-"""The development cluster: a monitor and some OSDs as plain processes in a folder of their own.
+"""The development cluster: a monitor and some OSDs as plain processes in one folder.
 
 It uses the standard library only, because it runs before anything of this project is installed. A
 module may use only modules to the right of it:

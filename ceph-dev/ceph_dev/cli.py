@@ -18,7 +18,7 @@ from .settings import GIB, STORES, Settings, parse_bytes, parse_options
 
 DEFAULT_DIR = Path(__file__).resolve().parents[1] / "run" / "default"
 _MONITORS_MAX = 9
-UNHEALTHY = 3  # the exit code of `status` when something is not up, as systemctl has it
+UNHEALTHY = 3  # the exit code of `status` if something is down, as for systemctl
 
 DESCRIPTION = """\
 A real Ceph cluster for development and tests: monitors and OSDs as plain processes, with their
@@ -51,11 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print one JSON object")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    up = commands.add_parser("up", parents=[common], help="make and start a cluster, print its URL")
+    up = commands.add_parser("up", parents=[common], help="start a cluster, print its URL")
     _add_up_options(up)
-    down = commands.add_parser("down", parents=[common], help="end it and remove its folder")
+    down = commands.add_parser("down", parents=[common], help="stop the cluster, remove its folder")
     down.add_argument("--keep", action="store_true", help="stop cleanly and keep the data")
-    commands.add_parser("status", parents=[common], help=f"show it; exit code {UNHEALTHY} if ill")
+    commands.add_parser(
+        "status", parents=[common], help=f"show its state; exit {UNHEALTHY} if unhealthy"
+    )
     commands.add_parser("restart", parents=[common], help="stop all daemons and start them again")
 
     build = commands.add_parser("build-class", help="build the object class, print its path")
@@ -78,15 +80,15 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
     up.add_argument("--mons", type=int, default=1, help="how many monitors (%(default)s)")
     up.add_argument("--store", choices=STORES, default="memstore", help="%(default)s by default")
     up.add_argument("--cephx", choices=("on", "off"), default="on", help="authentication")
-    up.add_argument("--pool", default="zlog", help="the pool to make (%(default)s)")
-    up.add_argument("--size", type=int, help="replicas of the pool (as many as OSDs, at most 3)")
-    up.add_argument("--pgs", type=int, default=32, help="its placement groups (%(default)s)")
+    up.add_argument("--pool", default="zlog", help="the pool to create (%(default)s)")
+    up.add_argument("--size", type=int, help="replicas in the pool (one per OSD, up to 3)")
+    up.add_argument("--pgs", type=int, default=32, help="placement groups (%(default)s)")
     up.add_argument(
         "--osd-bytes",
         type=parse_bytes,
         default=16 * GIB,
         metavar="SIZE",
-        help="space of each OSD, taken as it is used (16G)",
+        help="maximum space of each OSD (16G)",
     )
     up.add_argument("--address", default="127.0.0.1", help="where to listen (%(default)s)")
     up.add_argument(
@@ -101,7 +103,7 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
         "--mgr",
         dest="manager",
         action="store_true",
-        help="run a manager too, which knows services and statistics",
+        help="also run a manager, for services and statistics",
     )
     up.add_argument(
         "--set",
@@ -109,10 +111,10 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[SECTION:]KEY=VALUE",
-        help="an option for ceph.conf; may be given again",
+        help="an option for ceph.conf; may be repeated",
     )
     up.add_argument(
-        "--foreground", action="store_true", help="stay until SIGTERM or Ctrl-C, then `down`"
+        "--foreground", action="store_true", help="run until SIGTERM or Ctrl-C, then `down`"
     )
 
 

@@ -23,8 +23,8 @@ from .monitor import Monitor, RadosError, connect
 from .ports import free_ports, is_free
 from .settings import MANAGER, Folder, Settings, render_conf
 
-UP_TIMEOUT = 60.0  # seconds for the whole cluster to become usable
-STOP_TIMEOUT = 10.0  # seconds before a daemon that was asked to end is killed
+UP_TIMEOUT = 60.0  # seconds until the whole cluster must be usable
+STOP_TIMEOUT = 10.0  # seconds until a daemon that was asked to end is killed
 _STATUS_TIMEOUT = 3.0
 _POLL = 0.02
 _PORT_TRIES = 5
@@ -51,7 +51,7 @@ class Status(TypedDict):
     osds: int
     cephx: bool
     daemons: list[Process]
-    osds_up: list[int] | None  # as the monitor sees them; None when it does not answer
+    osds_up: list[int] | None  # as the monitor reports it; None if it does not answer
     healthy: bool
 
 
@@ -72,7 +72,7 @@ class Cluster:
         self.folder = Folder(path.resolve())
 
     def exists(self) -> bool:
-        """Whether the folder has a cluster, running or not."""
+        """Return whether the folder has a cluster, running or not."""
         return self.folder.settings.exists()
 
     def settings(self) -> Settings:
@@ -123,12 +123,11 @@ class Cluster:
             self.folder.path.mkdir(parents=True, exist_ok=True)
             with path.open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                # Its former holder may have removed it with the folder: then it guards nothing.
+                # Its former holder may have removed it with the folder, and then it protects
+                # nothing.
                 if _is_at(path, lock.fileno()):
                     yield
                     return
-
-    # -- up ------------------------------------------------------------------------------------
 
     def up(self, wanted: Settings) -> None:
         """Create the cluster, or start the existing one if it has the same settings.
@@ -143,7 +142,7 @@ class Cluster:
                 )
             self.start()
             return
-        # The monitor and the OSDs are named in Ceph's packages: fail before anything is made.
+        # The monitor and the OSDs are in Ceph's packages: fail before anything is created.
         manager = ("ceph-mgr",) if wanted.manager else ()
         for name in ("ceph-mon", "ceph-osd", "monmaptool", *manager):
             program(name)
@@ -263,8 +262,6 @@ class Cluster:
         monitor.command("osd pool create", pool=settings.pool, pg_num=settings.pgs)
         monitor.command("osd pool application enable", pool=settings.pool, app="zlog")
 
-    # -- waiting -------------------------------------------------------------------------------
-
     def _connect(self, timeout: float) -> contextlib.AbstractContextManager[Monitor]:
         return connect(self.folder.conf, timeout)
 
@@ -317,8 +314,6 @@ class Cluster:
                 raise ClusterError(failure)
             time.sleep(_POLL)
 
-    # -- afterwards ----------------------------------------------------------------------------
-
     def start(self) -> None:
         """Start all daemons that do not run, and wait until the cluster is usable."""
         for daemon in self.daemons():
@@ -346,7 +341,7 @@ class Cluster:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # it holds something that is not ours, or is a mount
+        with contextlib.suppress(OSError):  # it has other files, or is a mount
             self.folder.path.rmdir()
 
     def _kill_all(self) -> None:
@@ -382,14 +377,14 @@ class Cluster:
 def _have_objects_copied_whole(monitor: Monitor) -> None:
     """Set what keeps OSDs from losing writes in recovery (docs/operating.md).
 
-    It is set in the monitor, so that `zlog doctor` finds it. ceph.conf, and so `--set`, has
+    It is set in the monitor, so that `zlog doctor` finds it. ceph.conf, and so `--set`, takes
     precedence.
     """
     option = "osd_object_clean_region_max_num_intervals"
     try:
         monitor.command("config set", who="osd", name=option, value="0")
     except RadosError as error:
-        if error.errno != errno.EINVAL:  # a release that does not know it
+        if error.errno != errno.EINVAL:  # a release without this option
             raise
 
 

@@ -18,7 +18,7 @@ from . import ClusterError
 from .settings import Folder
 
 _LOG_LINES_SHOWN = 30
-_CRASH_DUMP = "--- begin dump of recent events ---"  # thousands of lines, behind the backtrace
+_CRASH_DUMP = "--- begin dump of recent events ---"  # thousands of lines, after the backtrace
 _PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd (and ceph-mgr for --mgr)"
 
 
@@ -32,7 +32,7 @@ class State(str, Enum):
 
 def program(name: str) -> str:
     """The path of a Ceph program. Raises ClusterError, naming the packages, if it is missing."""
-    # Ordinary users on Debian have no sbin in their PATH.
+    # On Debian, the PATH of ordinary users has no sbin.
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
         raise ClusterError(f"{name} is not installed: {_PACKAGES}")
@@ -74,7 +74,7 @@ class Daemon:
         return [program(f"ceph-{self.kind}"), "-i", self.id, "-c", conf, *arguments]
 
     def mkfs(self, *arguments: str) -> None:
-        """Make the daemon's data directory."""
+        """Create the daemon's data directory."""
         data = self.folder.data(self.name)
         data.mkdir(parents=True, exist_ok=True)
         run(self.command("--mkfs", *arguments), f"mkfs of {self.name}")
@@ -98,12 +98,12 @@ class Daemon:
             return State.FROZEN if _is_frozen(process.pid) else State.RUNNING
 
     def pid(self) -> int | None:
-        """The pid of the daemon's process, None if there is none."""
+        """The pid of the daemon's process, or None if there is none."""
         with self._process() as process:
             return None if process is None else process.pid
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False when the daemon does not run."""
+        """Send a signal. Returns False if the daemon does not run."""
         with self._process() as process:
             return process is not None and process.send(number)
 
@@ -118,7 +118,7 @@ class Daemon:
         stop_all([self], timeout)
 
     def log_tail(self) -> str:
-        """Return the end of the daemon's log for error messages, after a crash its backtrace."""
+        """Return the end of the daemon's log for error messages: after a crash, its backtrace."""
         path = self.folder.log(self.name)
         try:
             said = path.read_text(errors="replace").partition(_CRASH_DUMP)[0]
@@ -128,7 +128,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def _process(self) -> Iterator[_Process | None]:
-        """The daemon's process, held so that its pid can't pass to another one meanwhile."""
+        """Open the daemon's process, so that its pid cannot pass to another process meanwhile."""
         try:
             pid = int(self.folder.pid(self.name).read_text())
             handle = os.pidfd_open(pid)
@@ -164,7 +164,7 @@ class _Process:
         return True
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for the end of the process; False at time-out (seconds; None waits for ever)."""
+        """Wait for the end of the process. Returns False after `timeout` seconds, unless None."""
         poll = select.poll()
         poll.register(self.handle, select.POLLIN)
         return bool(poll.poll(None if timeout is None else timeout * 1000))
@@ -194,5 +194,5 @@ def _is_frozen(pid: int) -> bool:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # The name, in brackets, may hold anything; the state is the first word after it.
+    # The name in brackets may contain any text. The state is the first word after it.
     return status.rpartition(")")[2].split()[0] in ("T", "t")

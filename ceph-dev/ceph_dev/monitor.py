@@ -39,7 +39,7 @@ def _load() -> ctypes.CDLL:
 
 @contextlib.contextmanager
 def connect(conf: Path, timeout: float) -> Iterator[Monitor]:
-    """A connection to the cluster for the time of a `with` block; see Monitor."""
+    """Open a connection to the cluster for a `with` block; see Monitor."""
     monitor = Monitor(conf, timeout)
     try:
         yield monitor
@@ -78,7 +78,7 @@ class Monitor:
             self._handle = ctypes.c_void_p()
 
     def command(self, prefix: str, **arguments: object) -> Any:
-        """Send one monitor command and return its JSON reply (None when it has none).
+        """Send one monitor command and return its JSON reply, or None if it has none.
 
         Raises RadosError with the monitor's error message.
         """
@@ -105,9 +105,9 @@ class Monitor:
     def touch_every_pg(self, pool: str) -> None:
         """Wait until every placement group of `pool` serves requests.
 
-        A listing visits all groups and waits for each to be active. (The monitor does not know
-        their states: it gets them from a manager, and there is none.) Raises RadosError after the
-        timeout.
+        A listing visits all groups and waits until each is active. The monitor does not know their
+        states, because a manager would report them and there may be none. Raises RadosError after
+        the timeout.
         """
         with self._pool(pool) as pool_handle:
             listing, name = ctypes.c_void_p(), ctypes.c_char_p()

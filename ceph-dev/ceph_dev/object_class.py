@@ -1,4 +1,4 @@
-"""The folder of object classes that the OSDs load: those of the distribution, and ours."""
+"""The folder of object classes that the OSDs load: the distribution's classes, and zlog's."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LIBRARY = f"libcls_{CLASS}.so"
 NO_CLASS = "none"
 SOURCE = Path(__file__).resolve().parents[2]
 TREE = SOURCE / "build" / "class"
-"""Where clusters that are given no class build it: as `make build` does, and once for all."""
+"""The shared folder in which the class is built, as by `make build`, unless a class is given."""
 
 _PACKAGES = "apt-get install g++ make cmake rados-objclass-dev libradospp-dev"
 
 
 def class_list(with_class: bool) -> str:
-    """Return the classes that OSDs may load: Ceph's defaults, which the list replaces, and ours."""
+    """Return the classes that OSDs may load: Ceph's defaults, which it replaces, and zlog's."""
     option = ("--show-config-value", "osd_class_load_list")
     defaults = run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip()
     return f"{defaults} {CLASS}" if with_class else defaults
@@ -35,7 +35,7 @@ def fill_class_folder(folder: Folder, library: Path | None) -> None:
     that is being built. If `library` is None, our class is left out.
     """
     option = ("--show-config-value", "osd_class_dir")
-    # Debian 13's default is relative, which daemons take from where they run: the root.
+    # Debian 13's default is relative to the daemons' working directory, which is the root.
     source = Path("/", run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip())
     shutil.rmtree(folder.classes, ignore_errors=True)
     folder.classes.mkdir(parents=True)
@@ -50,7 +50,7 @@ def build(tree: Path) -> Path:
     """Build the class from this repository in the folder `tree`, and return the library."""
     tree.mkdir(parents=True, exist_ok=True)
     with (tree / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several clusters may come up at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several clusters may start at the same time
         return _build(tree)
 
 
@@ -69,7 +69,7 @@ def _build(tree: Path) -> Path:
 
 
 def _build_tool(name: str) -> str:
-    # A virtual environment's may be newer than the distribution's, where that one is too old.
+    # If the distribution's cmake is too old, a virtual environment may have a newer one.
     environments = (SOURCE / ".venv" / "bin", Path(sys.executable).parent)
     found = (shutil.which(name, path=folder) for folder in environments)
     path = next(filter(None, found), None) or shutil.which(name)

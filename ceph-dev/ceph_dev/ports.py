@@ -1,4 +1,4 @@
-"""Ports for monitors that are free now, and again when the monitor is restarted."""
+"""Ports for monitors that are free now, and probably again when the monitor is restarted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import socket
 
 from . import ClusterError
 
-# Below the range that kernels take ports of outgoing connections from, so that a monitor's port
-# is still free when it is started again; above the OSDs' own range (6800 to 7568).
+# The ports are below the range that kernels use for outgoing connections, so a monitor's port is
+# still free when it is started again, and above the OSDs' own range (6800 to 7568).
 _PORTS = range(20000, 32000)
 _TRIES = 100
 

@@ -14,7 +14,7 @@ STORES = ("memstore", "bluestore")
 MANAGER = "x"
 GIB = 1 << 30
 
-# A UNIX socket's address holds 107 bytes; the longest socket name of ours is `run/osd.NNN.asok`.
+# A UNIX socket's address has up to 107 bytes. Our longest socket name is `run/osd.NNN.asok`.
 _FOLDER_BYTES_MAX = 107 - len("/run/osd.999.asok")
 
 
@@ -67,7 +67,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Folder:
-    """The paths in a cluster's own folder. Nothing is ever written outside of it."""
+    """The paths in a cluster's own folder. Nothing is written outside of it."""
 
     path: Path
 
@@ -80,7 +80,7 @@ class Folder:
 
     @property
     def settings(self) -> Path:
-        """The Settings; the cluster exists as long as this file does."""
+        """The settings. The cluster exists as long as this file exists."""
         return self.path / "cluster.json"
 
     @property
@@ -116,7 +116,7 @@ class Folder:
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     def contents(self) -> list[Path]:
-        """Everything that a cluster leaves in its folder, which is all that `down` may remove."""
+        """Return everything that a cluster leaves in its folder: all that `down` may remove."""
         names = ("data", "log", "run", "crash", "classes", "monmap", "lock")
         return [self.path / name for name in names] + [self.keyring, self.conf, self.settings]
 
@@ -133,8 +133,8 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
     root = folder.path
     auth = "cephx" if settings.cephx else "none"
     # An OSD without peers that was frozen for longer than the read leases of its placement groups
-    # does not always look at them again, and then answers no operation until it is restarted.
-    # Without a second copy a lease guards nothing: it may as well last for an hour.
+    # does not always check them again, and then answers no operation until it is restarted. A lease
+    # protects nothing without a second copy, so it lasts for an hour.
     read_lease_ratio = "0.8" if settings.size > 1 else "1200"
     sections: dict[str, dict[str, str]] = {
         "global": {
@@ -150,11 +150,12 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "pid file": str(root / "run" / "$name.pid"),
             "log file": str(root / "log" / "$name.log"),
             "crash dir": str(root / "crash"),
-            # One host holds all replicas, and pools stay as they were made.
+            # One host has all replicas, and pools do not change after their creation.
             "osd crush chooseleaf type": "0",
             "osd pool default pg autoscale mode": "off",
             "osd pool default size": str(settings.size),
-            # See a dead or frozen OSD within seconds. The monitor must know the grace period too.
+            # Detect a dead or frozen OSD within seconds. The monitor must also know the grace
+            # period.
             "osd heartbeat interval": "1",
             "osd heartbeat grace": "3",
             "osd pool default read lease ratio": read_lease_ratio,
@@ -166,15 +167,15 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "mon allow pool size one": "true",
             "mon warn on pool no redundancy": "false",
             "mon warn on insecure global id reclaim allowed": "false",
-            # A developer's disk is often nearly full; the default stops the monitor at 95 %.
+            # A developer's disk is often nearly full, and by default the monitor stops at 95 %.
             "mon data avail warn": "2",
             "mon data avail crit": "1",
-            # Commit changes of the maps at once: the default gathers them for a second.
+            # Commit changes of the maps at once. By default they are collected for a second.
             "paxos propose interval": "0.05",
             "paxos min wait": "0.01",
-            # What a manager runs by itself is enough; the others take it seconds to load.
+            # The manager's built-in modules are enough. It takes seconds to load the others.
             "mgr initial modules": "",
-            # Believe a single OSD, on the same host, which reports that another one is dead.
+            # Believe a single OSD on the same host that reports another one as dead.
             "mon osd min down reporters": "1",
             "mon osd reporter subtree level": "osd",
             "mon osd adjust heartbeat grace": "false",
@@ -189,18 +190,20 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "osd class load list": class_list,
             "osd class default list": class_list,
             "osd memory target": str(GIB),
-            # A memstore saves its contents in its folder at a clean end, unless that is a fast one.
+            # A memstore saves its contents in its folder at a clean stop, unless that is a fast
+            # one.
             "osd fast shutdown": "false" if settings.store == "memstore" else "true",
             "memstore device bytes": str(settings.osd_bytes),
             "bluestore block size": str(settings.osd_bytes),
-            # Closing the device waits for one such interval (250 ms), a dozen times until it is up.
+            # Closing the device waits for such an interval (250 ms) about twelve times during a
+            # start.
             "bdev aio poll ms": "10",
             "bluestore fsck on mkfs": "false",
-            # From Quincy on an OSD measures its disk at the first start, for half a minute.
+            # Since Quincy, an OSD measures its disk for half a minute at the first start.
             "osd mclock skip benchmark": "true",
         },
         "client": {
-            # The clients' admin socket and log would land in /var.
+            # By default, the clients' admin socket and log are in /var.
             "admin socket": "",
             "log file": "",
             "pid file": "",
@@ -209,7 +212,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
     for daemons in ("mon", "mgr", "osd"):
         sections[daemons]["admin socket"] = str(root / "run" / "$name.asok")
     for section, options in settings.options.items():
-        # Ceph reads `a b`, `a_b` and `a-b` as one option; the last one given wins.
+        # Ceph treats `a b`, `a_b` and `a-b` as one option, and the last one takes effect.
         sections.setdefault(section, {}).update(options)
     return "\n".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items())
@@ -218,7 +221,7 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
 
 
 def parse_options(words: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Read `[SECTION:]KEY=VALUE` words into options by section; the section is `global` if none.
+    """Parse `[SECTION:]KEY=VALUE` words into options by section. The default section is `global`.
 
     Raises ClusterError for a word of another form.
     """
@@ -234,7 +237,7 @@ def parse_options(words: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def parse_bytes(text: str) -> int:
-    """Read a size like `512M`, `16G` or `1073741824`. Raises ValueError for anything else."""
+    """Parse a size like `512M`, `16G` or `1073741824`. Raises ValueError for anything else."""
     units: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
     unit = units.get(text[-1:].upper())
     return int(text) if unit is None else int(text[:-1]) * unit

@@ -25,8 +25,8 @@ from zlog.cli.tables import details
 def access() -> None:
     """Show and set who may append to a log.
 
-    A log takes appends of any client, of its exclusive writer only, or of no client if it is
-    read-only or a mirror. `zlog append --exclusive` makes a log exclusive.
+    A log accepts appends from any client or only from its exclusive writer. If it is read-only
+    or a mirror, it accepts none. `zlog append --exclusive` makes a log exclusive.
     """
 
 
@@ -71,9 +71,9 @@ def show(log: Log, as_json: bool) -> None:
 def fence(log: Log) -> None:
     """Take a log from its exclusive writer, and open it to all clients.
 
-    The writer can confirm no further entry, even if it is still running. Its confirmed entries are
-    in the log. Of its appends in flight, a prefix may be. A log that is not exclusive does not
-    change.
+    The writer can confirm no further entries, even if it is still running. Its confirmed entries
+    stay in the log. The first of its unconfirmed entries may be in the log too. A log that is not
+    exclusive does not change.
     """
     before = log.view
     log.fence()
@@ -87,7 +87,7 @@ def fence(log: Log) -> None:
     "read-only",
     examples="""
     zlog access read-only orders
-    zlog access read-only orders --off          # the log takes appends again
+    zlog access read-only orders --off          # the log accepts appends again
     """,
 )
 @pass_log
@@ -114,13 +114,13 @@ def read_only(log: Log, off: bool) -> None:
 )
 @pass_log
 def promote(log: Log) -> None:
-    """Turn a mirror into a log that takes appends.
+    """Turn a mirror into a log that accepts appends.
 
     `zlog mirror` can no longer copy to it. Positions that were being copied are trimmed, so that no
     entry follows a missing one.
     """
     if not log.view.mirror:
-        say(f"log {log.name!r} is not a mirror. Who may append: `zlog access show {log.name}`")
+        say(f"log {log.name!r} is not a mirror; `zlog access show {log.name}` shows who may append")
         return
     log.promote()
-    note(f"log {log.name!r} takes appends now, from position {log.tail():,} on")
+    note(f"log {log.name!r} accepts appends now, from position {log.tail():,} on")

@@ -29,7 +29,7 @@ from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8
-"""Limit of the length of a JSON line per byte of its entry: an escape has six bytes."""
+"""The limit of a JSON line's length per byte of its entry. An escape has six bytes."""
 
 
 @click.command(
@@ -196,8 +196,8 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
         except FileNotFoundError as error:
             raise ZlogError(
                 f"{path or repr(path)}: {error.strerror}",
-                hint="FILE names a file of lines. To append a text:"
-                f" zlog append {log} -m {shlex.quote(path)}",
+                hint="FILE is a file whose lines are appended. To append a text, use: zlog"
+                f" append {log} -m {shlex.quote(path)}",
             ) from error
 
 

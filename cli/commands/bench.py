@@ -36,7 +36,7 @@ from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BATCH = 1024
-"""Entries per append in the log that `bench read` reads, and entries between its clock readings."""
+"""The number of entries per append for `bench read`, and between two readings of the clock."""
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
@@ -52,7 +52,7 @@ def bench() -> None:
     """Put load on a store, and print the rate and the latencies.
 
     Each benchmark creates its own log in the store, and removes it at the end. It uses the
-    sequencer of the store.
+    store's sequencer.
     """
 
 
@@ -160,7 +160,7 @@ def read(
 ) -> None:
     """Read entries that the benchmark has appended, and measure each call.
 
-    In a range, a call is 1,024 entries.
+    Without --random, each call reads 1,024 consecutive entries.
     """
     latencies, count = array("d"), 0
     with (
@@ -207,7 +207,7 @@ def tail(
 ) -> None:
     """Append entries while a second thread follows the log.
 
-    A latency is the time from the call of append until the follower has the entry.
+    A latency is the time from the start of the append until the follower receives the entry.
     """
     count = max(1, round(rate * seconds))
     data = os.urandom(size)
@@ -233,7 +233,7 @@ def tail(
             due += 1 / rate
         follower.join(session.timeout)
     if len(seen) < count:
-        raise zlog.StoreTimeout(f"the follower got {len(seen)} of {count} entries")
+        raise zlog.StoreTimeout(f"the follower received only {len(seen)} of {count} entries")
     latencies = array("d", (after - before for before, after in zip(began, seen, strict=True)))
     _print(latencies, count, size, seen[-1] - began[0], as_json=as_json)
 
@@ -241,7 +241,7 @@ def tail(
 @contextmanager
 def _new_log(session: Session, width: int) -> Iterator[tuple[zlog.Store, str]]:
     if urlsplit(session.url).scheme == "mem":
-        note("a store in memory measures this machine's processor only")
+        note("a store in memory shows only the speed of this machine's processor")
     name = f"bench-{os.urandom(8).hex()}"
     with terminable(), session.connect(create=True) as store:
         try:

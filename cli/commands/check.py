@@ -49,15 +49,15 @@ from zlog.cli.units import human_bytes
 @click.option(
     "--rebuild-index",
     is_flag=True,
-    help="Rebuild the index of tags if it differs from the entries.",
+    help="Rebuild the tag index if it differs from the entries.",
 )
 @json_option("Print a JSON object per finding, and a summary at the end.")
 def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     """Audit a log while it is in use.
 
     The audit verifies the checksum of each entry without transferring its data. It also
-    searches for entries that were appended twice, and compares each object with the log's head, and
-    the index of tags with the entries. If the log has MACs and the key is given, it reads each
+    searches for entries that were appended twice, compares each object with the log's head, and
+    compares the tag index with the entries. If the log has MACs and the key is given, it reads each
     entry and verifies its MAC. The command prints nothing if it finds no problem.
 
     The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change it:
@@ -78,9 +78,9 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
     if not (no_orphans or audit.summary.listed):
-        say("no search for orphaned objects: this client may not list objects")
+        say("orphaned objects were not searched for: this client is not allowed to list objects")
     if audit.summary.forged is None:
-        say("MACs were not checked: give the key of the log with --mac-key-file")
+        say("MACs were not checked: give the log's key with --mac-key-file")
     note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 
@@ -108,7 +108,7 @@ def _ordinal(number: int) -> str:
 
 def _verdict(found: int, serious: int) -> str:
     if not found:
-        return "all is well"
+        return "no problems found"
     findings = "1 finding" if found == 1 else f"{found:,} findings"
     return f"{findings}, {f'{serious:,}' if serious else 'none'} of them serious"
 

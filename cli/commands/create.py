@@ -54,6 +54,6 @@ def create(session: Session, /, log: str, exist_ok: bool, **options: Any) -> Non
                 raise
             if session.mac_key is not None:  # opening compares it with the log's
                 zlog.Log.open(store, log, timeout=session.timeout, mac_key=session.mac_key).close()
-            note(f"log {log!r} exists in {store.url}")
+            note(f"log {log!r} already exists in {store.url}")
         else:
             note(f"created log {log!r} in {store.url}")

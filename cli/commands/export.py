@@ -74,5 +74,5 @@ def export(
 
 def _positions(done: zlog.Copied) -> str:
     if done.start == done.end:
-        return f"no position: the log ends at {done.end}"
+        return f"no positions, because the log ends at {done.end}"
     return f"positions {done.start} to {done.end - 1}"

@@ -83,7 +83,7 @@ class Exporter:
             try:
                 await self._watch.look()
             except zlog.ZlogError as error:
-                say(f"could not look at the logs: {error}")
+                say(f"could not scan the logs: {error}")
                 self._failures += 1
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(stop.wait(), began + interval - time.monotonic())
@@ -102,12 +102,12 @@ class Exporter:
         sound = [log for log in logs if not log.error]
         for name, what, number in (
             ("logs", "Logs that the exporter scans.", len(logs)),
-            ("logs_left_out", "Logs above the limit --logs, which are left out.", seen.left_out),
+            ("logs_left_out", "Logs above the limit --logs, which are not scanned.", seen.left_out),
             ("log_errors", "Logs that could not be read.", len(logs) - len(sound)),
             ("look_seconds", "Seconds that the last scan of all logs took.", seen.seconds),
             (
                 "looked_timestamp_seconds",
-                "Time at which the last scan ended, in seconds since 1970.",
+                "Time when the last scan ended, in seconds since 1970.",
                 seen.at,
             ),
         ):
@@ -134,7 +134,7 @@ class Exporter:
             for log_name, _, content in contents:
                 gauge.add_metric([log_name], of(content))
             yield gauge
-        what = "Time at which the log's objects were last queried, in seconds since 1970."
+        what = "Time when the log's objects were last queried, in seconds since 1970."
         asked = Gauge("zlog_log_contents_timestamp_seconds", what, labels=["log"])
         for log_name, when, _ in contents:
             asked.add_metric([log_name], when)
@@ -151,11 +151,11 @@ _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
 )
 
 _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
-    ("entries", "Entries that are not trimmed.", lambda content: content.entries),
-    ("bytes", "Bytes of data in the entries that are not trimmed.", lambda content: content.bytes),
+    ("entries", "Entries that have not been trimmed.", lambda content: content.entries),
+    ("bytes", "Bytes of data in untrimmed entries.", lambda content: content.bytes),
     (
         "stored_bytes",
-        "Bytes that the data takes in the objects, compressed or with MACs.",
+        "Bytes that the data occupies in the objects, after compression and with MACs.",
         lambda content: content.stored_bytes,
     ),
     ("objects", "Stripe objects of the log.", lambda content: content.objects),

@@ -73,7 +73,7 @@ def mirror(
 
     The command creates the mirror, or continues an existing one at its end. Each entry keeps its
     position and time. Readers of the mirror see all positions up to its tail. The mirror refuses
-    appends until `zlog access promote` turns it into a log of its own. Entries that the log trims
+    appends until `zlog access promote` makes it an independent log. Entries that the source trims
     after they were copied stay in the mirror.
 
     With --follow, the command reports failures of either store, and tries again.

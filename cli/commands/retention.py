@@ -96,7 +96,7 @@ def retention(
     change. Retention never passes a cursor.
 
     On Ceph, the leading sequencer enforces the limits about once a minute. An embedded store has no
-    sequencer, so run --apply regularly, for instance by cron. The age of an entry counts from the
+    sequencer, so run --apply regularly, for instance by cron. An entry's age counts from the
     first run after its append.
     """
     given = {name: limit for name, limit in limits.items() if limit is not None}
@@ -147,12 +147,12 @@ def _apply(log: Log) -> None:
     if compact_after is not None:
         note(f"below {report.compacted}, only the newest entries of each tag are left")
     if report.doubt:
-        say(f"clocks disagree: {report.doubt}. {RETENTION_DOUBT_HINT}")
+        say(f"the clocks disagree: {report.doubt}. {RETENTION_DOUBT_HINT}")
     known_age = report.known_age
     if age is not None and known_age < age:
         note(
-            "nothing is trimmed by age yet: ages count from when retention first saw an entry,"
-            f" {span_words(round(known_age))} ago at most"
+            "nothing is trimmed by age yet: an entry's age counts from when retention first saw"
+            f" it, at most {span_words(round(known_age))} ago"
         )
 
 

@@ -112,9 +112,9 @@ async def _objects_agree(io: Io, view: View, deadline: Deadline) -> bool:
 def _check_leads(candidate: Candidate) -> None:
     if candidate.role is not Role.LEADER:
         who = candidate.leader or "another sequencer"
-        raise NotLeader(f"{who} leads {candidate.namespace}, as far as is known")
+        raise NotLeader(f"{who} leads {candidate.namespace}, as far as this sequencer knows")
 
 
 def _check_id(log: LogAddress, log_id: int) -> None:
     if log_id != log.log_id:
-        raise LogNotFound(f"log {log} was removed; another one has its name")
+        raise LogNotFound(f"log {log} was removed, and another log now has its name")

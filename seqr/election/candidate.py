@@ -20,13 +20,13 @@ _logger = logging.getLogger(__name__)
 
 _RENEWALS_PER_LEASE = 4
 _POLL_SECONDS = 1.0
-"""How often a standby reads the lease while all is well."""
+"""How often a standby reads the lease if its renewal is not overdue."""
 
 _POLL_SECONDS_MIN = 0.1
-"""How often it reads the lease once a renewal is overdue."""
+"""How often a standby reads the lease if its renewal is overdue."""
 
 _OVERDUE_LEASES = 0.5
-"""Part of a lease after which a renewal is overdue: twice the time between two renewals."""
+"""The part of a lease after which a renewal is overdue: twice the interval of renewals."""
 
 
 class Role(str, enum.Enum):
@@ -35,29 +35,29 @@ class Role(str, enum.Enum):
     LEADER = "leader"
     STANDBY = "standby"
     IN_DOUBT = "in doubt"
-    """It leads, but could not renew its lease, so another sequencer may lead too."""
+    """It was the leader and could not renew its lease, so another sequencer may lead now."""
 
 
 class Candidate:
-    """Stands by until it can lead the namespace, leads it, and stands by again.
+    """A sequencer's candidacy in one namespace: it stands by, leads, and stands by again.
 
     States: standby → leader ⇄ in doubt → standby, any number of times.
 
-    A leader that cannot reach the store keeps its logs. Standbys may not reach the store either; if
-    one does, it seals the leader's epochs, so the leader does no harm. The leader steps down once
-    the store reports that another sequencer has the lease.
+    A leader that cannot reach the store keeps its logs. If a standby can reach the store, it seals
+    the leader's epochs, so the old leader does no harm. The leader steps down when the store
+    reports that another sequencer has the lease.
 
     Args:
         note: a function that is called with this candidate each time it gets the lease, repeatedly
             while it is in doubt, and when it has stepped down.
-        guest: whether it leads only because a client asked. A guest is not listed, and does not
-            take a lost lease again.
+        guest: whether it leads only because a client requested it. A guest is not listed, and does
+            not take a lost lease again.
         watch: a function that returns the watch of the leader's process. Its argument is the
             function that the watch calls.
 
     Attributes:
         leader: the last known address of the leader.
-        others: the last known addresses of the other sequencers of the namespace.
+        others: the last known addresses of the namespace's other sequencers.
         tried: an event that is set after the first attempt to find the leader.
         failure: why the last attempt failed, if it did.
     """
@@ -132,7 +132,7 @@ class Candidate:
                 _logger.warning("can't find out who leads namespace=%s: %s", self.namespace, error)
             self.failure = error
             pause = self._renewal_pause()
-        except Exception:  # any error: a sequencer needs its candidate
+        except Exception:  # any error: the candidate must continue
             _logger.exception("can't find out who leads namespace=%s", self.namespace)
             pause = self._renewal_pause()
         self.tried.set()
@@ -185,7 +185,7 @@ class Candidate:
                 self._doubt()
             raise
         if not left:  # it had expired, and another sequencer may have led since
-            _logger.info("has the lease again namespace=%s", self.namespace)
+            _logger.info("holds the lease again namespace=%s", self.namespace)
             self._lead()
         return self._renewal_pause()
 
@@ -199,14 +199,15 @@ class Candidate:
     def _doubt(self) -> None:
         if self.role is Role.LEADER:
             _logger.warning(
-                "lease ran out, and the store does not answer namespace=%s", self.namespace
+                "the lease expired, and the store does not answer namespace=%s", self.namespace
             )
         self.role = Role.IN_DOUBT
         self._note(self)
 
     def _step_down(self) -> None:
         _logger.warning(
-            "stepped down: the lease is another's, or gone namespace=%s", self.namespace
+            "stepped down: another sequencer holds the lease, or it is gone namespace=%s",
+            self.namespace,
         )
         self.role, self.leader = Role.STANDBY, ""
         self._note(self)

@@ -38,13 +38,14 @@ _SUCCESSION_POLL_SECONDS = 0.02
 
 
 class Election:
-    """The candidates of one sequencer: one for each namespace in which it may lead.
+    """A sequencer's candidates: one for each namespace in which it may lead.
 
-    It is always a candidate in the namespaces that it was started for. In other namespaces it is a
-    guest: a candidate from the first request of a client for a log there, as long as clients ask.
+    The sequencer is always a candidate in the namespaces that it was started for. In any other
+    namespace it is a guest: it becomes a candidate when a client first requests a log there, and
+    stops when clients no longer use the namespace.
 
     Args:
-        also: further namespaces that it was started for; the first store's namespace is included.
+        also: the namespaces that it was started for, besides the first store's namespace.
         note_role: a function that is called when the role in a namespace has changed.
     """
 
@@ -84,7 +85,7 @@ class Election:
         self._server = server
         for namespace in self._own:
             io = await self._stores.of(namespace)
-            # Before it takes a lease, which would keep out others that can announce themselves.
+            # This precedes the lease, which would keep out sequencers that can announce themselves.
             await check_announcement(io, deadline_of(io, self._limits.activation_s_max))
             if (await self.candidate(namespace)).role is Role.LEADER:
                 deadline = deadline_of(io, self._limits.activation_s_max)
@@ -165,16 +166,14 @@ class Election:
         await self._resign(candidate)
 
     def _deserted(self, namespace: Namespace) -> bool:
-        """Whether no client has logs of the namespace open. Nothing is granted there then."""
-        with FailuresLogged("failed to find out whether a client asks namespace=%s", namespace):
+        """Return whether no client has logs of the namespace open. If so, stop granting there."""
+        with FailuresLogged("could not check for clients with open logs namespace=%s", namespace):
             if self._server.used(namespace):
                 return False
-            _logger.info("no client asks any more namespace=%s", namespace)
+            _logger.info("no client has logs open any more namespace=%s", namespace)
             self._server.step_down(namespace)
             return True
         return False
-
-    # The end.
 
     async def resign(self) -> set[Namespace]:
         """Give all leases up. Returns the namespaces in which a standby can take over."""
@@ -192,7 +191,7 @@ class Election:
         return False
 
     async def succeeded(self, namespaces: Iterable[Namespace]) -> set[Namespace]:
-        """Wait for others to lead these namespaces. Returns the ones that another leads in time."""
+        """Wait until others lead these namespaces. Returns those that get a leader in time."""
         asked = [*namespaces]
         found = await asyncio.gather(*map(self._succeeded, asked))
         return {namespace for namespace, other in zip(asked, found, strict=True) if other}
@@ -216,8 +215,6 @@ class Election:
                 io = await self._stores.of(namespace)
                 deadline = deadline_of(io, self._limits.activation_s_max)
                 await Directory(io).withdraw(self._address, deadline)
-
-    # For operators.
 
     def describe(self) -> dict[str, object]:
         """Return the part of STATUS that is about leaders."""

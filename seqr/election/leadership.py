@@ -55,7 +55,7 @@ class Leadership:
         self._warned = False
 
     async def run(self) -> None:
-        """Lead until cancelled. Long work runs in a separate task, and delays nothing else."""
+        """Lead until cancelled. Long work runs in separate tasks, so that nothing waits for it."""
         work = [self._hold(), self._serve_duties()]
         rate = self._limits.scrub_bytes_s_max
         if rate:
@@ -64,10 +64,12 @@ class Leadership:
 
     async def _hold(self) -> None:
         """Keep the announcement, and take over the logs of the previous leader."""
-        left: list[str] | None = None  # logs to take over; None: the list was not read yet
+        left: list[str] | None = None  # logs to take over; None if the list was not read yet
         while True:
-            with FailuresLogged("leads with difficulty namespace=%s", self._namespace) as outcome:
-                if self._lease.left:  # else this process slept, and another may lead by now
+            with FailuresLogged(
+                "could not renew the announcement or take over logs namespace=%s", self._namespace
+            ) as outcome:
+                if self._lease.left:  # otherwise this process slept, and another one may lead
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
                     left = await self._used.names(self._deadline())
@@ -81,7 +83,7 @@ class Leadership:
         duties = Duties(self._io, self.duties)
         while True:
             await self._io.sleep(DUTY_SECONDS)
-            with FailuresLogged("duties left undone namespace=%s", self._namespace):
+            with FailuresLogged("maintenance failed namespace=%s", self._namespace):
                 if self._lease.left:
                     await duties.round()
 
@@ -101,7 +103,7 @@ class Leadership:
             except LogNotFound:
                 continue
             except ZlogError as error:
-                _logger.warning("could not look at log=%s: %s", name, error)
+                _logger.warning("could not read the head of log=%s: %s", name, error)
                 failed.append(name)
                 continue
             if view is not None and not view.removed and is_remote(view.sequencer):
@@ -116,7 +118,7 @@ class Leadership:
             self._seen.update(dict.fromkeys(used, now))
             unused = [name for name, at in self._seen.items() if now - at > UNUSED_SECONDS]
             await self._used.remove_all(unused, self._deadline())
-        except ZlogError as error:  # for instance, its caps do not allow it
+        except ZlogError as error:  # for example if its caps do not allow it
             if not self._warned:
                 _logger.warning(
                     "can't list the logs in use namespace=%s: %s", self._namespace, error

@@ -1,11 +1,11 @@
 """The lease on a namespace, which one sequencer at a time has.
 
-On Ceph it is a lock of the class ``lock`` on the namespace's directory object, and expires unless
-it is renewed. A second lock, which is shared, lists the namespace's sequencers.
-``rados -p POOL lock info zlog.directory zlog.leader`` shows the leader, ``zlog.sequencers`` all.
+On Ceph, the lease is a lock of the class ``lock`` on the namespace's directory object. It expires
+unless it is renewed. A second, shared lock lists the namespace's sequencers. ``rados -p POOL lock
+info zlog.directory zlog.leader`` shows the leader, and ``zlog.sequencers`` all sequencers.
 
-The lease only avoids needless take-overs. Epochs keep a log correct: writers cannot use positions
-that a sequencer grants after it has lost the lease.
+The lease only avoids unnecessary takeovers. Correctness depends on epochs: writers cannot use
+positions that a sequencer grants after it has lost the lease.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zlog._base.io import Io, deadline_of
 from zlog.seqr.election.lock import Holder, RadosLock
 
 LEASE_SECONDS_DEFAULT = 3.0
-"""At most the time after which writers give an unresponsive sequencer up (``sequencer_timeout``,
-three seconds), so that a new leader usually comes first."""
+"""The default is at most ``sequencer_timeout`` (three seconds), after which writers give up an
+unresponsive sequencer. So there usually is a new leader by then."""
 
 LEASE_SECONDS_MIN = 0.5
 LEASE_SECONDS_MAX = 60.0
@@ -27,7 +27,8 @@ LEADER_LOCK = "zlog.leader"
 SEQUENCERS_LOCK = "zlog.sequencers"
 
 _ENTRY_LEASES = 3.0
-"""Duration of an entry in the list of sequencers, in leases. It is renewed once per lease."""
+"""Duration of an entry in the list of sequencers, as a number of leases. An entry is renewed once
+per lease."""
 
 
 class Lease:
@@ -47,7 +48,7 @@ class Lease:
     def __init__(self, io: Io, address: str, cookie: str, seconds: float) -> None:
         self.seconds = seconds
         self.exclusive = bool(io.store.pool)
-        """Whether no other sequencer leads while this one does."""
+        """Whether no other sequencer can lead at the same time."""
         self._io = io
         self._cookie = cookie
         self._end = -math.inf
@@ -64,7 +65,7 @@ class Lease:
 
         Returns False if another sequencer has it or, with ``only_renew``, if it has expired.
         """
-        # Counted from before the request, so that it ends here before it ends at the OSD.
+        # The time starts before the request, so the lease ends here before it ends at the OSD.
         began = self._io.monotonic()
         deadline = deadline_of(self._io, patience)
         taken = await self._lock.take(self.seconds, deadline, only_renew=only_renew)
@@ -86,7 +87,7 @@ class Lease:
         await self._lock.release(self._deadline())
 
     async def enter(self) -> None:
-        """Enter this sequencer into the list, for some leases."""
+        """Enter this sequencer into the list, for a few lease durations."""
         await self._list.take(_ENTRY_LEASES * self.seconds, self._deadline())
 
     async def leave(self) -> None:

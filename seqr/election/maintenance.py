@@ -21,13 +21,13 @@ from zlog.seqr.failures import FailuresLogged
 _logger = logging.getLogger(__name__)
 
 DUTY_SECONDS = 60.0
-"""Between two rounds."""
+"""Seconds between two rounds."""
 
 _LOG_SECONDS_MAX = 30.0
-"""For one log. The next round continues."""
+"""Time limit for one log. The next round continues."""
 
 _LOGS_PER_ROUND = 256
-"""A round takes at least this many of all logs, in turn."""
+"""The minimum number of logs, of all logs in turn, that a round maintains."""
 
 _NAMES_PER_SHARD = 32
 
@@ -83,7 +83,7 @@ class Duties:
         before, self._reclaimed = self._reclaimed, {}
         retained = {*await self._directory.retained.names(self._deadline())}
         for name in sorted(retained.union(await self._next())):
-            with FailuresLogged("could not look after log=%s", name) as outcome:
+            with FailuresLogged("maintenance failed log=%s", name) as outcome:
                 try:
                     await self._maintain(name, before, listed=name in retained)
                 except LogNotFound:
@@ -118,11 +118,11 @@ class Duties:
         point = await enforce(client.reader, client.deadline(), now=False)
         if point > before:
             self._status.trimmed += point - before
-            _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
+            _logger.info("trimmed by retention log=%s to=%d", name, point)
         count = await reclaim(layout, client.deadline())
         if count:
             self._status.reclaimed += count
-            _logger.info("gave space back log=%s stripes=%d", name, count)
+            _logger.info("freed space log=%s stripes=%d", name, count)
         if layout.reclaimed:
             self._reclaimed[log] = layout.reclaimed
 
@@ -130,7 +130,7 @@ class Duties:
         """Add a log to the list of logs with a retention, or remove it."""
         names = self._directory.retained
         change = names.add_all if retained else names.remove_all
-        with contextlib.suppress(ZlogError):  # for instance, its caps do not allow it
+        with contextlib.suppress(ZlogError):  # for example if its caps do not allow it
             await change([name], self._deadline())
 
     def _deadline(self) -> Deadline:

@@ -18,14 +18,14 @@ from zlog.seqr.failures import FailuresLogged
 _logger = logging.getLogger(__name__)
 
 FIRST_SECONDS = 60.0
-"""Before the first round: a new leader has more urgent work."""
+"""Seconds before the first round. A new leader has more urgent work."""
 
 ROUND_SECONDS = 3600.0
-"""From the beginning of a round to the beginning of the next, at least."""
+"""The minimum number of seconds between the starts of two rounds."""
 
 _STEP_SECONDS = 30.0
 _STEP_BYTES_MIN = 1 << 16
-"""Bytes that each step counts at least, so that the rate bounds operations too."""
+"""The minimum number of bytes that a step counts, so that the rate also limits operations."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Scrubbing:
         await self._io.sleep(FIRST_SECONDS)
         while True:
             began = self._io.monotonic()
-            with FailuresLogged("scrub left undone"):
+            with FailuresLogged("scrub failed"):
                 if self._leads():
                     await self._round()
             await self._io.sleep(max(0.0, began + ROUND_SECONDS - self._io.monotonic()))

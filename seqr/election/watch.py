@@ -1,7 +1,8 @@
-"""Watching the leader's process, so that standbys notice at once when it ends.
+"""Watches the leader's process, so that standbys notice at once when it ends.
 
-With the lease alone, each crash would cost the length of the lease. So a standby keeps an idle
-connection to the leader, which the kernel of the leader's machine closes when the process ends.
+With the lease alone, a takeover after a crash would wait until the lease expires. So a standby
+keeps an idle connection to the leader. When the process ends, the kernel of the leader's machine
+closes it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _logger = logging.getLogger(__name__)
 _CONNECT_SECONDS = 1.0
 _PAUSE_SECONDS = 0.02
 _PAUSE_SECONDS_MAX = 1.0
-"""Between attempts to connect. The pause doubles each time, and is short again after a connection
-that lasted a while. It is not zero then: a process that ends may close its connections before its
-listening socket."""
+"""Pause between attempts to connect. It doubles each time, and is reset after a connection that
+lasted for a while. It is never zero, because a process that ends may close its connections before
+its listening socket."""
 
 
 class LeaderWatch:
@@ -70,7 +71,7 @@ class LeaderWatch:
         try:
             parse_address(address)
         except ValueError:
-            return  # not a zlog sequencer: only the lease shows whether it is alive
+            return  # not a zlog sequencer: only the lease shows whether it runs
         pause = _PAUSE_SECONDS
         warned = False
         while True:
@@ -88,7 +89,7 @@ class LeaderWatch:
                 if isinstance(error, SequencerRefused) and not warned:
                     warned = True
                     _logger.warning(
-                        "can't watch the leader at %s, whose death would be noticed late: %s",
+                        "can't watch the leader at %s, so its failure would be noticed late: %s",
                         address,
                         error,
                     )

@@ -52,7 +52,7 @@ cdef class LogTail:
     """The state of a log that NEXT and TAIL use. All numbers are 0 to 2^64 - 1.
 
     Attributes:
-        epoch: of the grants; 0 unless the log is active.
+        epoch: the epoch of the grants; 0 if the log is not active.
         tail: the next position to grant.
         wake_at: no request waits for a position below this one.
     """
@@ -88,9 +88,9 @@ cdef class Counters:
     """Counters over all streams since the start, and limits of each stream.
 
     Attributes:
-        requests: number of requests.
-        due: when the machine must read the counters. From then on nothing is answered here until
-            the machine has set a later time.
+        requests: the number of requests.
+        due: when the machine must read the counters. After this time, nothing is answered here
+            until the machine has set a later time.
         positions_burst: positions that a stream may take at once, not counting grants of one.
         positions_per_s: growth of this allowance per second.
     """

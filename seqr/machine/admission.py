@@ -1,7 +1,7 @@
-"""Admission: the checks that a connection has to pass before it is served.
+"""Admission: the checks that a connection must pass before it is served.
 
-Before that, nothing is opened, looked up or allocated for it beyond the connection, which ends
-after ``hello_s_max``.
+Until then, the sequencer opens, looks up and allocates nothing for it except the connection itself,
+which ends after ``hello_s_max``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Admission:
             return Verdict(answer, False, Reason.MALFORMED, f"protocol version {version}")
         if not greeting.certified:
             answer = _hello(Code.CERTIFICATE_WANTED, request, Pair(0, 0))
-            return Verdict(answer, False, Reason.CERTIFICATE, "no client's certificate")
+            return Verdict(answer, False, Reason.CERTIFICATE, "no client certificate")
         if self._tokens and (number or not self._optional):
             greeting.number, greeting.challenge = number, new_challenge()
             return Verdict(_hello(Code.TOKEN_WANTED, request, greeting.challenge))
@@ -92,7 +92,7 @@ class Admission:
                 found = token
         if found is None:
             answer = FRAME.pack(Kind.PROVE, Code.TOKEN_WRONG, 0, request, 0, 0)
-            return Verdict(answer, reason=Reason.TOKEN, detail="a wrong token")
+            return Verdict(answer, reason=Reason.TOKEN, detail="wrong token")
         proof = found.server_proof(greeting.number, challenge)
         return Verdict(FRAME.pack(Kind.PROVE, Code.OK, 0, request, *proof), admitted=True)
 

@@ -1,9 +1,9 @@
 """The sequencer as a pure state machine: bytes and events in, bytes and effects out.
 
-It has no socket, clock or store, so every transition can be tested. Its driver passes the time in
-seconds (monotonic) and carries out the effects. C++ answers NEXT and TAIL, by far the most frequent
-requests, and stores tails and epochs (``zlog.seqr.machine._grants``). This module handles all other
-events, on the same numbers.
+The machine does no I/O and reads no clock, so every transition can be tested. Its driver passes the
+time in seconds (monotonic) and carries out the effects. C++ code answers NEXT and TAIL, by far the
+most frequent requests, and stores tails and epochs (``zlog.seqr.machine._grants``). This module
+handles all other events and uses the same data.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Machine:
         return self._activation_ended(log, Code.OK)
 
     def epoch_lives(self, address: LogAddress) -> list[Effect]:
-        """Note that an epoch that a client reported as ended is the newest, and continues."""
+        """Note that an epoch that a client reported as ended is still the newest, and continues."""
         log = self._logs[address]
         # It may have been given up since, for another reason.
         return self._activation_ended(log, Code.OK if log.epoch else Code.UNAVAILABLE)
@@ -167,7 +167,7 @@ class Machine:
             return []
         log = log or self._new_log(address)
         if log is None:
-            return []  # too many logs; clients ask for it when they need it
+            return []  # too many logs; clients request it when they need it
         log.activating = True
         return [Activate(address)]
 
@@ -185,7 +185,7 @@ class Machine:
         return turn.finish()
 
     def doubt(self) -> list[Effect]:
-        """Answer all WAITs so that clients read their views: another sequencer may lead by now."""
+        """Answer all WAITs, so that clients read their views and find a new leader."""
         return self._end_waits(math.inf, Code.NOT_LEADER)
 
     def expire(self, now: float) -> list[Effect]:
@@ -209,8 +209,6 @@ class Machine:
         load = {"connections": len(self._quotas), "outstanding": self._quotas.outstanding}
         return self._describe() | report | load
 
-    # Frames of connections.
-
     def _other(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
         """Handle a frame that is neither NEXT nor TAIL."""
         if connection.open is not None:
@@ -230,7 +228,7 @@ class Machine:
             self._status(connection, request, turn, now)
         else:
             turn.refuse(connection, kind, request, Code.BAD_REQUEST)
-            self._close(connection, Reason.MALFORMED, f"a frame of type {kind}", turn)
+            self._close(connection, Reason.MALFORMED, f"unexpected frame of type {kind}", turn)
 
     def _greet(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         if frame[0] == Kind.HELLO and not self._quotas.say_hello(connection):
@@ -276,14 +274,15 @@ class Machine:
             return
         turn.frames(connection).append(_pack(Kind.WAIT, code, handle, request, a, b))
 
-    # OPEN and CLOSE.
-
     def _open(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         length = frame[4]
         if not 0 < length <= self.limits.open_bytes_max:
             turn.refuse(connection, Kind.OPEN, frame[3], Code.LIMIT)
             self._close(
-                connection, Reason.MALFORMED, f"an OPEN with a payload of {length} bytes", turn
+                connection,
+                Reason.MALFORMED,
+                f"OPEN with an invalid payload size of {length} bytes",
+                turn,
             )
             return
         connection.open = (frame, Payload(length))
@@ -386,8 +385,6 @@ class Machine:
         log = self._logs[address] = LogState(address)
         return log
 
-    # Ends of waits and connections.
-
     def _wake(self, log: LogState, turn: Turn) -> None:
         for wait in log.waits.pop_through(log.tail - 1):
             self._timeouts.note_answered()
@@ -416,7 +413,7 @@ class Machine:
     def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
         """Request that a connection is closed.
 
-        The connection counts until it has ended, which takes a while if the peer does not read.
+        It counts as a connection until it has ended, which takes a while if the peer does not read.
         """
         self._drop(connection)
         turn.add(Close(connection, reason, detail))

@@ -1,4 +1,4 @@
-"""The state of the machine: connections, logs and waits; and the effects that it requests."""
+"""The state of the machine: connections, logs and waits, and the effects that it requests."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ class Statistics(Counters):
         self._started = now
         self.due = now
         self.positions = 0
-        """Granted in logs that the machine has forgotten."""
+        """Positions granted in logs that the machine has forgotten."""
         self.closed: Counter[Reason] = Counter()
-        """Refused or closed connections, by reason."""
+        """Numbers of refused or closed connections, by reason."""
         self.take_overs = 0
         self.take_over_failures = 0
         self._rate = Rate(now)

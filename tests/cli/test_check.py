@@ -56,7 +56,7 @@ def test_missing_object_is_reported_without_positions(inside: Inside, orders: zl
     result = inside("check", "orders")
     assert (result.code, result.out.decode()) == (
         1,
-        f"missing-object: {ref.name}: the object is gone\n",
+        f"missing-object: {ref.name}: the object does not exist\n",
     )
 
 
@@ -94,7 +94,7 @@ def test_summary_is_shown_on_terminal(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"x" * 10] * 1000)
     code, screen = on_terminal(cli, "check", "orders")
     assert code == 0
-    assert screen == b"zlog: all is well: 1,000 entries, 9.8 KiB, in 2 objects\n"
+    assert screen == b"zlog: no problems found: 1,000 entries, 9.8 KiB, in 2 objects\n"
     leave_hole(orders)
     code, screen = on_terminal(cli, "check", "orders")
     assert code == 0

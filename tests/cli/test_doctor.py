@@ -144,7 +144,7 @@ def test_doctor_examines_read_only_store(inside: Inside, tmp_path: Path) -> None
     assert found["object class"]["text"] == "answers, for reading"
     (tmp_path / "store" / "lock.mdb").unlink()
     (alone,) = directory.examine(tmp_path / "store", read_only=True)
-    assert "can be read while no process writes" in alone.text
+    assert "can be read only while no process writes" in alone.text
     (missing,) = directory.examine(tmp_path, read_only=True)
     assert (missing.level, missing.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
 
@@ -312,7 +312,7 @@ POOL: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("fields", "level", "text"),
     [
-        ({}, Level.OK, "3 copies, appends continue with 2"),
+        ({}, Level.OK, "3 copies, and appends need 2"),
         ({"size": 1, "min_size": 1}, Level.WARNING, "one copy"),
         ({"type": 3}, Level.FAILURE, "erasure coded"),
     ],

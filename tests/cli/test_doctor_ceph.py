@@ -95,7 +95,7 @@ def test_doctor_examines_only_its_pool(
     code, found = diagnoses(doctor(ceph_cluster.pool))
     assert code == 0
     assert [each["text"] for each in found if each["level"] == "warning"] == [
-        f"'{ceph_cluster.pool}' keeps one copy: entries die with the disk they are on"
+        f"'{ceph_cluster.pool}' keeps only one copy, so entries are lost if their disk fails"
     ]
     for pool in ("coded", "small"):
         words = ("osd", "pool", "rm", pool, pool, "--yes-i-really-really-mean-it")
@@ -144,7 +144,7 @@ def test_insufficient_caps_are_reported(
     wrong = failure(Cli(f"{user(*mine)}&class={use}"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
     assert text.format(what) in wrong["text"]
-    assert wrong["fix"].startswith("make a client for it, ceph auth get-or-create client.zlog")
+    assert wrong["fix"].startswith("create a client with ceph auth get-or-create client.zlog")
     assert f"osd 'allow {caps} " in wrong["fix"]
     assert "OSD" not in wrong["fix"]
 
@@ -182,7 +182,7 @@ def test_missing_class_on_osds_is_reported(
     cluster.osd("start", 0)
     wrong = failure(cli)
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
-    assert wrong["text"] == "the OSDs have it and can't load it (EIO)"
+    assert wrong["text"] == "the OSDs have it but can't load it (EIO)"
     assert "ceph versions" in wrong["fix"]
     library.unlink()
     why = plain(cli)
@@ -245,7 +245,7 @@ def test_missing_keyring_is_reported(ceph_cluster: CephCluster, tmp_path: Path) 
 def test_keyring_without_client_is_reported(ceph_cluster: CephCluster) -> None:
     wrong = failure(Cli(f"{ceph_cluster.url()}&id=untrusted"))
     keyring = ceph_cluster.conf.parent / "keyring"
-    assert f"does not let client.untrusted in with the key in {keyring}: " in wrong["text"]
+    assert f"rejects the key of client.untrusted in {keyring}: " in wrong["text"]
 
 
 def test_missing_librados_is_reported(tmp_path: Path) -> None:

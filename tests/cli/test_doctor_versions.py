@@ -24,9 +24,9 @@ def test_differing_classes_of_osds_are_reported() -> None:
         (Level.NOTE, "this client's caps don't allow it to ask osd.6"),
         (Level.WARNING, "no object class in osd.4"),
         (Level.WARNING, "no answer in time from osd.7"),
-        (Level.WARNING, f"object class {older} in osd.2, older than in others"),
+        (Level.WARNING, f"object class {older} in osd.2, older than on other OSDs"),
         (Level.OK, f"object class {own} in osd.1, osd.3, {others}"),
-        (Level.NOTE, "not asked, since no object was found there"),
+        (Level.NOTE, "not asked, because no object was found there"),
     ]
     (told_of,) = versions.compare(Osds({1: older}, {}, []))
     assert (told_of.level, f"older than this client ({own})" in told_of.text) == (Level.NOTE, True)

@@ -49,7 +49,7 @@ def test_exclusive_append_takes_and_releases_log(cli: Cli, orders: zlog.Log) -> 
 def test_keep_option_holds_log_and_names_writer(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"shared")
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "ann", stdin=b"a\nb\n")
-    hint = refused(inside, "log 'orders' is exclusive: ann (since ")
+    hint = refused(inside, "log 'orders' is exclusive to its writer, ann (since ")
     assert "`zlog append orders --exclusive`" in hint
     assert "`zlog access fence orders`" in hint
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "bob", stdin=b"c\n")
@@ -143,7 +143,7 @@ def test_fenced_writer_reports_appended_entries(cli: Cli, orders: zlog.Log) -> N
         account, reason, hint = process.stderr.read().decode().splitlines()
     first = "zlog: the first entry of the input is in the log"
     assert account in (first, f"{first}; up to 1 more may be")
-    assert "is not the writer of log 'orders' any more: latter (since" in reason
+    assert "is no longer the writer of log 'orders': latter (since" in reason
     assert "`zlog access show orders`" in hint
     assert latter.append(b"next") == 1
     assert data_of(orders.read_range()) == [b"kept", b"next"]

@@ -118,7 +118,7 @@ def test_address_in_use_is_reported(cli: Cli) -> None:
         result = cli("exporter", "--listen", where)
     assert result.code == 1
     assert f"can't serve metrics on {where}" in result.err
-    assert "hint: Name a free address" in result.err
+    assert "hint: Use an address that belongs to this machine" in result.err
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
@@ -298,5 +298,5 @@ def test_missing_package_error_has_install_hint(cli: Cli) -> None:
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, env=cli.environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "zlog: metrics need the package prometheus-client" in done.stderr
+    assert "zlog: metrics need the prometheus-client package" in done.stderr
     assert "pip install 'prometheus-client>=" in done.stderr

@@ -151,7 +151,8 @@ def test_gaps_are_reported_on_stderr(inside: Inside, gaps: zlog.Log, words: list
     trimmed, filled, unwritten = result.err.splitlines()
     assert trimmed == "zlog: gap: positions 0 to 1: trimmed"
     assert re.fullmatch(
-        rf"zlog: gap: position 3: filled \(by {gaps.writer_id[:8]} at \S+Z, it was asked for\)",
+        rf"zlog: gap: position 3: filled \(by {gaps.writer_id[:8]} at \S+Z,"
+        r" because a client asked for it\)",
         filled,
     )
     assert unwritten == "zlog: gap: position 5: unwritten"

@@ -111,9 +111,8 @@ def test_wait_of_age_limit_is_reported(
     assert shown(inside) == "age 1d, skew 10m"
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
     told = inside("retention", "orders", "--apply").err
-    assert (
-        "nothing is trimmed by age yet: ages count from when retention first saw an entry" in told
-    )
+    why = "nothing is trimmed by age yet: an entry's age counts from when retention first saw it"
+    assert why in told
     orders.set_retention(Retention())
     assert "by age" not in inside("retention", "orders", "--apply").err
 
@@ -124,7 +123,10 @@ def test_disagreeing_clocks_are_reported(inside: Inside, orders: zlog.Log) -> No
     orders._client.io.wall_clock_us = lambda: 4_000_000_000_000_000  # type: ignore[method-assign]
     orders.append(b"of a writer that is ahead")
     told = inside("retention", "orders", "--apply")
-    why = "the writer of position 0 says that it was 2096-10-02 07:06:40 UTC, when it was 20"
+    why = (
+        "the writer's clock at position 0 showed 2096-10-02 07:06:40 UTC, but the clock of the"
+        " machine that enforces retention showed 20"
+    )
     assert (told.code, f"clocks disagree: {why}" in told.err) == (0, True)
     assert "NTP" in told.err
     seen = inside("doctor")
@@ -144,4 +146,4 @@ def test_doctor_notes_missing_retention_rights(
         raise zlog.ClassNotLoaded("retention_read: refused")
 
     monkeypatch.setattr(zlog.Log, "retention_report", refuse)
-    assert b"note     retention: not looked at: retention_read: refused" in inside.ok("doctor")
+    assert b"note     retention: not examined: retention_read: refused" in inside.ok("doctor")

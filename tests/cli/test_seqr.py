@@ -52,7 +52,7 @@ def test_status_of_stopped_sequencer_fails(cli: Cli, scheme: str) -> None:
         port = taken.getsockname()[1]
     result = cli("-N", "half", "seqr", "status", f"{scheme}127.0.0.1:{port}")
     assert result.code == 6
-    assert f"`zlog seqr --listen 127.0.0.1:{port}` starts one" in result.err
+    assert f"or start a sequencer there: `zlog seqr --listen 127.0.0.1:{port}`" in result.err
     assert (
         f"can't connect to {scheme or 'tcp://'}127.0.0.1:{port}: Connection refused\n" in result.err
     )
@@ -64,7 +64,7 @@ def test_foreign_listen_address_is_refused(where: str) -> None:
     assert result.code == 1
     assert f"zlog: can't listen on {where}: " in result.err
     assert "Errno" not in result.err
-    assert "--listen takes an address of this machine" in result.err
+    assert "--listen needs an address of this machine" in result.err
 
 
 def test_status_of_closing_server_fails(cli: Cli) -> None:

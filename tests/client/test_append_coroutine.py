@@ -69,12 +69,12 @@ async def test_an_append_that_is_never_awaited_warns(log: aio.Log) -> None:
 async def test_append_is_awaited_only_once(log: aio.Log) -> None:
     append = log.append(b"0")
     assert await append == 0
-    with pytest.raises(RuntimeError, match="awaited once"):
+    with pytest.raises(RuntimeError, match="awaited only once"):
         await append
     again = log.append(b"1")
     task = asyncio.create_task(again)
     await asyncio.sleep(0)
-    with pytest.raises(RuntimeError, match="awaited once"):
+    with pytest.raises(RuntimeError, match="awaited only once"):
         await again
     assert await task == 1
     assert await log.tail() == 2

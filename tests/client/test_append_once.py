@@ -81,7 +81,7 @@ def test_a_repetition_with_other_entries_is_refused(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
     with pytest.raises(
-        SequenceDiffers, match=r"appended 2 entries that this attempt does not have"
+        SequenceDiffers, match=r"appended 2 entries that this attempt does not contain"
     ):
         deliver(memory, [b"0'", *ROWS[2:]])
     assert Counter(entries_in(memory)) == Counter([*ROWS, b"0'"])
@@ -159,8 +159,8 @@ def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
         (
             "delivery_begin",
             limit(1 << 20),
-            "has counted a million attempts",
-            "under another sequence number",
+            "has recorded a million attempts",
+            "under a new sequence number",
         ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
         ("delivery_grant", limit(4096), "keeps up to 4,096 grants", "into more parts"),
@@ -232,7 +232,7 @@ def test_producers_are_listed(log: zlog.Log) -> None:
 
 def test_invalid_deliveries_are_refused(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
-    with pytest.raises(ValueError, match="can't name a producer"):
+    with pytest.raises(ValueError, match="is not a valid name for a producer"):
         log.append_once([], producer="a/b", sequence=0)
     with pytest.raises(ValueError, match="the number of a sequence"):
         log.append_once([], producer="a", sequence=-1)
@@ -240,7 +240,7 @@ def test_invalid_deliveries_are_refused(memory: zlog.Store) -> None:
         log.append_once([], producer="a", sequence=0, part=2**32)
     with pytest.raises(TypeError, match="the number of a sequence"):
         log.append_once([], producer="a", sequence="0")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="append_once takes a list of entries"):
+    with pytest.raises(TypeError, match="append_once takes a list of bytes objects"):
         log.append_once(b"abc", producer="a", sequence=0)  # type: ignore[arg-type]
     with pytest.raises(zlog.EntryTooLarge):
         log.append_once([bytes(2 << 20)], producer="a", sequence=0)
@@ -266,7 +266,7 @@ def test_entries_may_share_one_buffer(memory: zlog.Store) -> None:
     assert deliver(memory, in_one_buffer()) == len(ROWS)  # type: ignore[arg-type]
     assert entries_in(memory) == [row.rjust(2) for row in ROWS]
     assert deliver(memory, in_one_buffer()) == 0  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="an entry is bytes, not str"):
+    with pytest.raises(TypeError, match="an entry must be bytes, not str"):
         deliver(memory, ["text"], sequence=2)  # type: ignore[list-item]
 
 

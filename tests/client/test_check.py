@@ -120,7 +120,7 @@ def test_check_finds_duplicate_append(filled: zlog.Log) -> None:
         planted.write(filled, hole + position - 17, *planted.append_at(filled, position))
     finding = only(filled, FindingKind.DUPLICATE)
     assert finding.positions == range(hole, hole + 2)
-    assert finding.detail == "the same appends are at positions 17 to 18"
+    assert finding.detail == "the same appends are stored at positions 17 to 18"
 
 
 def test_check_finds_wrong_object(filled: zlog.Log) -> None:

@@ -64,7 +64,7 @@ def test_logs_are_listed_in_pages(memory: zlog.Store, names: list[str]) -> None:
     for count in (0, -1):
         with pytest.raises(ValueError, match="count"):
             zlog.Log.list(memory, count=count)
-    with pytest.raises(ValueError, match="can't name a log"):
+    with pytest.raises(ValueError, match="is not a valid name for a log"):
         zlog.Log.list(memory, after="/")
 
 

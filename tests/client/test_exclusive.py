@@ -52,8 +52,8 @@ def test_only_exclusive_writer_appends(log: zlog.Log) -> None:
         assert writer.append_many([]) == range(0)
         assert writer.confirmed == log.tail() == 20
         other = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
-        refused(other, "is exclusive: the first")
-        refused(log, "is exclusive: the first")
+        refused(other, "is exclusive to its writer, the first")
+        refused(log, "is exclusive to its writer, the first")
         assert data_without_gap(other) == [*shared, *(b"%d" % i for i in range(6)), *[b"many"] * 9]
     refused(log, "is exclusive")  # a writer that is closed has not given it back
     assert log.view.sequencer == ""
@@ -241,7 +241,7 @@ def test_a_time_out_fails_all_submitted_entries(memory: zlog.Store) -> None:
         def submit_some() -> None:
             for i in range(1, 20):
                 futures.append(writer.submit(b"%d" % i))
-            reason = "before all submitted entries were confirmed"
+            reason = "not all submitted entries were confirmed in time"
             with pytest.raises(zlog.StoreTimeout, match=reason):
                 writer.flush(timeout=0.01)
             writer.flush(timeout=10)

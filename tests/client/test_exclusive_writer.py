@@ -36,7 +36,7 @@ def test_writer_respects_capacity(store: zlog.Store) -> None:
         assert writer.held_bytes == 1000
         with pytest.raises(zlog.LimitReached, match="holds 1000 bytes"):
             writer.append(b"x")
-        with pytest.raises(zlog.LimitReached, match="more than the capacity"):
+        with pytest.raises(zlog.LimitReached, match="do not fit into the log"):
             writer.append(bytes(1001))
         writer.trim(positions[1])
         assert writer.held_bytes == 600
@@ -60,15 +60,15 @@ def test_timeout_without_space_has_reason(memory: zlog.Store) -> None:
     log.append(bytes(900))
     full = (
         "log 'orders' holds 900 bytes, including unconfirmed ones, and its writer's capacity is"
-        " 1000: 101 more do not fit"
+        " 1000, so 101 more bytes do not fit"
     )
     with log.writer(capacity=1000) as writer:
         for call in (writer.append, writer.submit):
             with pytest.raises(zlog.StoreTimeout, match=full) as caught:
                 call(bytes(101), timeout=0.01)
             assert caught.value.hint == (
-                "The entry is not in the log. Trim entries that are not needed"
-                " (`writer.trim(position)`)."
+                "The entry is not in the log. Trim entries that are no longer"
+                " needed (`writer.trim(position)`)."
             )
             assert caught.value.positions == (None,)
     answers = threading.Event()
@@ -168,9 +168,9 @@ async def test_appends_of_one_round_fail_together(memory: zlog.Store) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"name": ""}, "name of a writer"),
-        ({"name": "x" * 129}, "name of a writer"),
-        ({"name": "two\nlines"}, "name of a writer"),
+        ({"name": ""}, "a writer's name"),
+        ({"name": "x" * 129}, "a writer's name"),
+        ({"name": "two\nlines"}, "a writer's name"),
         ({"window_bytes": 0}, "window_bytes"),
         ({"capacity": 0}, "capacity"),
         ({"when_full": "drop"}, "when_full"),
@@ -194,7 +194,7 @@ def test_invalid_entries_are_refused(memory: zlog.Store) -> None:
         for wrong in ([bytes(11)], ["text"], [None]):
             with pytest.raises((zlog.EntryTooLarge, TypeError)):
                 writer.append_many(wrong)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="list of entries"):
+        with pytest.raises(TypeError, match="a list of bytes"):
             writer.append_many(b"one")  # type: ignore[arg-type]
         assert writer.append(bytearray(b"0")) == 0
 

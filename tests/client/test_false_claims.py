@@ -25,7 +25,7 @@ def test_a_false_claim_that_an_epoch_has_ended_ends_no_epoch(
         grant = drive(liar.open(log._client.layout.address, epoch, Deadline(SECONDS)))
         assert grant.epoch == before.epoch
         log.append(b"all the same")
-    with pytest.raises(zlog.SequencerUnavailable, match="closes it again"):
+    with pytest.raises(zlog.SequencerUnavailable, match="closes the log after each OPEN"):
         drive(liar.next(log._client.layout.address, 1, 2**63, Deadline(SECONDS)))
     log.append(b"all the same")
     assert zlog.Log.open(plain, "orders").view == before

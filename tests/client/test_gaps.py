@@ -59,7 +59,7 @@ def test_read_error_carries_gap_details(sequenced: zlog.Log) -> None:
     filled, trimmed, _ = gaps_of(sequenced)
     by = sequenced.writer_id[:8]
     with pytest.raises(
-        zlog.Invalidated, match=rf"position 0 .*\(by {by} at .*, it was asked"
+        zlog.Invalidated, match=rf"position 0 .*\(by {by} at .*, because a client asked"
     ) as told:
         sequenced.read(0)
     assert told.value.gap == filled

@@ -203,9 +203,9 @@ def test_promotion_trims_incomplete_round(source: zlog.Log, target: zlog.Store) 
 
 def test_mirror_option_cannot_be_set_manually(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
-    with pytest.raises(ValueError, match="`zlog access promote` ends a mirror"):
+    with pytest.raises(ValueError, match="to end a mirror, use `zlog access promote`"):
         zlog.Log.open(target, "copy").reconfigure(options={MIRROR_OF: None})
-    with pytest.raises(ValueError, match="`zlog access promote` ends a mirror"):
+    with pytest.raises(ValueError, match="to end a mirror, use `zlog access promote`"):
         source.reconfigure(options={MIRROR_OF: "file"})
 
 

@@ -62,7 +62,7 @@ def test_interrupted_removal_is_reported(
 ) -> None:
     zlog.Log.create(memory, "orders", width=2).append(b"entry")
     asked = 2  # for the right to do so, at two objects
-    with pytest.raises(zlog.ClassNotLoaded, match="are removed, but some objects are left"):
+    with pytest.raises(zlog.ClassNotLoaded, match="were removed, but some objects remain"):
         zlog.Log.remove(Refusing(memory, "directory_remove", first=asked), "orders")
     assert not is_there(memory, "orders")
     (found,) = unfinished_removals(memory, zlog.Log.list(memory)).values()

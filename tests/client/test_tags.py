@@ -89,11 +89,11 @@ def test_all_append_methods_store_tags(log: zlog.Log) -> None:
     ("tags", "error", "told"),
     [
         ("orders", TypeError, r"write \('orders',\)"),
-        ("", TypeError, "not one"),
-        (b"orders", TypeError, "not one"),
-        (7, TypeError, "a collection of text"),
-        (["a", 7], TypeError, "text, not 7"),
-        ((["a"],), TypeError, "text, not"),
+        ("", TypeError, "not a string"),
+        (b"orders", TypeError, "not a string"),
+        (7, TypeError, "a collection of strings"),
+        (["a", 7], TypeError, "a string, not 7"),
+        ((["a"],), TypeError, "a string, not"),
         ([""], zlog.InvalidTag, "0 bytes"),
         (["é" * 65], zlog.InvalidTag, "130 bytes in UTF-8"),
         (["\ud800"], zlog.InvalidTag, "unpaired surrogate"),
@@ -126,7 +126,7 @@ def test_invalid_tag_is_refused_before_sending(
 
 
 def test_tags_each_must_match_entry_count(log: zlog.Log) -> None:
-    with pytest.raises(ValueError, match="tags for 1 entries, and there are 2"):
+    with pytest.raises(ValueError, match="1 items for 2 entries"):
         log.append_many([b"x", b"y"], tags_each=[["a"]])
     with pytest.raises(ValueError, match="either tags"):
         log.append_many([b"x"], tags=["a"], tags_each=[["b"]])

@@ -81,7 +81,7 @@ def test_invalid_times_are_refused(log: zlog.Log) -> None:
         with pytest.raises(ValueError, match="time"):
             log.find_time(wrong)
     for wrong in ("@5m", None, True):
-        with pytest.raises(TypeError, match="a time is a datetime or seconds"):
+        with pytest.raises(TypeError, match="a time must be a datetime or seconds"):
             log.find_time(wrong)  # type: ignore[arg-type]
     east = timezone(timedelta(hours=8))
     append_at(log, 0, 1)

@@ -112,7 +112,7 @@ def test_wildcard_listen_prints_reachable_addresses(serve: Callable[..., Console
     first, second, third = console.said.splitlines()
     place = f"{port}/#token={console.token}"
     assert first == f"zlog: console at http://{socket.gethostname()}:{place}"
-    assert second == f"zlog: on this machine also at http://127.0.0.1:{place}"
+    assert second == f"zlog: on this machine, also at http://127.0.0.1:{place}"
     assert "--tls-cert" in third
     assert "SSH" in third
 
@@ -165,8 +165,11 @@ def test_console_serves_tls(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--token-file", "{short}"], "has no token of 16 printable ASCII characters"),
-        (["--token-file", "{binary}"], "has no token"),
+        (
+            ["--token-file", "{short}"],
+            "must contain a token of at least 16 printable ASCII characters",
+        ),
+        (["--token-file", "{binary}"], "must contain a token"),
         (["--tls-key", "{short}"], "--tls-key needs --tls-cert"),
         (["--tls-cert", "{short}"], "can't speak TLS with"),
         (["--listen", "7462"], "HOST:PORT"),

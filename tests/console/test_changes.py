@@ -79,7 +79,7 @@ def test_invalid_requests_are_refused_with_reason(
         ("append", {}, 400, "lacks 'data'"),
         ("append", {"data": 1}, 400, "text"),
         ("append", {"data": "x", "tags": ["x" * 200]}, 400, "tag"),
-        ("append", [1], 400, "object of JSON"),
+        ("append", [1], 400, "JSON object"),
         ("append", b"{", 400, ""),
         ("append", b"x" * (9 << 20), 413, "8 MiB"),
         ("fill", {"position": "10"}, 400, "position"),

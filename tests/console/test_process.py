@@ -89,7 +89,7 @@ def test_missing_package_error_has_install_hint(shop: zlog.Store) -> None:
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "zlog: the console needs Starlette and uvicorn" in done.stderr
+    assert "zlog: the console needs the packages starlette and uvicorn" in done.stderr
     assert "pip install 'starlette>=" in done.stderr
 
 

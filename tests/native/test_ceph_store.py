@@ -301,7 +301,7 @@ def test_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
     unknown = type(
         "Ioctx", (type(ioctx),), {"__module__": "rados", "__slots__": ("more", "fields")}
     )
-    with pytest.raises(StoreUnavailable, match="does not know") as caught:
+    with pytest.raises(StoreUnavailable, match="unknown to zlog") as caught:
         CephStore.from_ioctx(unknown.__new__(unknown))
     assert "ceph://" in caught.value.hint
 

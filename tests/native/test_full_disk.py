@@ -89,7 +89,7 @@ def test_space_inside_file_is_reported(disk: Path) -> None:
         assert (found.level, found.text.partition(":")[0]) == (Level.FAILURE, "full")
         log.trim_to(last - 10)
         found = examine_disk(disk / "store", space_inside(store))
-        assert (found.level, "free in the store" in found.text) == (Level.WARNING, True)
+        assert (found.level, "free inside the store" in found.text) == (Level.WARNING, True)
         log.append_many([bytes(1000)] * (space_inside(store) // 2000))
 
 

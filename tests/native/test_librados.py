@@ -29,6 +29,6 @@ def test_outdated_librados_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
     subprocess.run(build, input="int rados_create(void) { return 0; }", text=True, check=True)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     said = run(FIND)
-    assert said.startswith("librados is older than Ceph Octopus, it lacks rados_conf_read_file, ")
+    assert said.startswith("librados is older than Ceph Octopus and lacks rados_conf_read_file, ")
     assert "rados_create," not in said
     assert said.strip().endswith("False Install a newer librados2.")

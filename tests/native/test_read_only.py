@@ -135,7 +135,7 @@ def test_missing_store_is_not_created(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [bytes(8192), b"something else" * 1000])
 def test_foreign_data_file_is_refused(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "data.mdb").write_bytes(damage)
-    with pytest.raises(StoreUnavailable, match="holds something else"):
+    with pytest.raises(StoreUnavailable, match="does not contain a store"):
         EmbeddedStore(tmp_path, read_only=True)
     assert [path.name for path in tmp_path.iterdir()] == ["data.mdb"]
 
@@ -180,7 +180,7 @@ def test_reader_must_register_next_to_writer(folder: Path) -> None:
     with EmbeddedStore(folder):
         result = read_as(NOBODY, folder)
         assert "another process has the store open for writing" in result.stderr
-        assert "Let this user write lock.mdb" in result.stderr
+        assert "Give this user write access to lock.mdb" in result.stderr
         (folder / "lock.mdb").chmod(0o666)
         assert read_as(NOBODY, folder).stdout == "0 data\n"
 
@@ -261,5 +261,5 @@ def test_reading_process_must_close_before_writing(folder: Path) -> None:
 
 @pytest.mark.parametrize("url", ["{}?mode=rw", "{}?mode=", "{}?mode=ro&x=1", "{}#mode=ro"])
 def test_unknown_url_settings_are_refused(folder: Path, url: str) -> None:
-    with pytest.raises(ValueError, match=r"only setting of an embedded store is \?mode=ro"):
+    with pytest.raises(ValueError, match=r"an embedded store accepts only \?mode=ro"):
         zlog.connect(url.format(folder.as_uri()))

@@ -121,5 +121,5 @@ def test_core_has_the_same_rule(
     if mine:
         messages.trim(1, striping.packed, mine)
     for other in list(others)[:3] if mine else ():
-        with pytest.raises(ValueError, match="of one object"):
+        with pytest.raises(ValueError, match="belong to one object"):
             messages.trim(1, striping.packed, sorted({*mine, other}))

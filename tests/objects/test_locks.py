@@ -146,7 +146,7 @@ def test_renewed_lease_is_not_ended_by_waiter(space: Space, other: Space) -> Non
 
 @pytest.mark.parametrize("lease", [0, -1.0, math.inf, math.nan])
 def test_lease_must_be_finite(space: Space, lease: float) -> None:
-    with pytest.raises(ValueError, match="a lease is a finite number of seconds"):
+    with pytest.raises(ValueError, match="a lease must be a finite number of seconds"):
         space.lock("lock").acquire(lease=lease)
 
 

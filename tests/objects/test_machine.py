@@ -265,7 +265,7 @@ def test_partly_rejected_transaction_stops_machine() -> None:
     outcome = apply(machine, encode_commit([("Sum", "u", -1), ("map", "m", ("a", 1))], "x", 1, 0))
     assert outcome.code == "rejected"
     assert "m" not in machine.objects or not machine.objects["m"].cells  # type: ignore[attr-defined]
-    with pytest.raises(ApplyFailed, match="in part"):
+    with pytest.raises(ApplyFailed, match="part of the transaction"):
         apply(machine, encode_commit([("map", "m", ("a", 1)), ("Sum", "u", -1)], "y", 1, 0))
 
 
@@ -290,7 +290,7 @@ def test_states_of_different_class_versions_are_not_compared() -> None:
     for machine, other in ((old, new), (new, old)):
         apply(machine, encode((3, 1, "mark", 2, [], 0, "", other.digests())))
     apply(new, encode((2, 1, "again")))
-    with pytest.raises(Diverged, match="object 'u' had another state here"):
+    with pytest.raises(Diverged, match="object 'u' had a different state"):
         apply(new, encode((3, 1, "again", 5, [], 0, "", dict.fromkeys(new.digests(), "else"))))
 
 

@@ -202,7 +202,7 @@ def test_non_text_key_is_refused(space: Space) -> None:
         lambda: space.transact(lambda txn: key in txn.set("members")),
     ]
     for call in calls:
-        with pytest.raises(TypeError, match="a key must be a str, not 1"):
+        with pytest.raises(TypeError, match="a key must be a string, not 1"):
             call()
 
 

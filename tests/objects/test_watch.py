@@ -172,7 +172,7 @@ def test_watch_refuses_key_with_prefix(space: Space) -> None:
 
 
 def test_invalid_watch_arguments_are_refused(space: Space) -> None:
-    with pytest.raises(ValueError, match="at least one event"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         space.watch(events=0)
     with pytest.raises(TypeError, match="a key must be a str"):
         space.map("map").watch(key=5)  # type: ignore[arg-type]

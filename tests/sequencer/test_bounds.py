@@ -68,4 +68,4 @@ def test_repeated_token_failures_are_logged_once(serve, caplog, token):
                     Code.TOKEN_WRONG,
                 ]
     lines = [record.getMessage() for record in caplog.records if "closed" in record.getMessage()]
-    assert lines == ["closed a connection reason=token peer=127.0.0.1: a wrong token"]
+    assert lines == ["closed a connection reason=token peer=127.0.0.1: wrong token"]

@@ -128,7 +128,9 @@ def test_table_with_column_list_is_refused(
 def test_errors_have_message_and_hint(spark: SparkSession, log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     log.trim_to(5)
-    with pytest.raises(Exception, match="trimmed below 5, and the query reads from 2") as caught:
+    with pytest.raises(
+        Exception, match="trimmed below 5, but the query has only read up to 2"
+    ) as caught:
         read(spark, log, startingPosition=2).count()
     assert "\nHint: Set the option failOnDataLoss to false" in str(caught.value)
     with pytest.raises(Exception, match="did you mean startingPosition"):

@@ -110,7 +110,9 @@ def test_trimmed_start_is_an_error_by_default(log: zlog.Log) -> None:
     log.trim_to(8)
     assert span(planner(log).plan_batch()) == (8, 20)
     for start in (0, 3):  # 0 is not the default: that is the earliest entry
-        with pytest.raises(zlog.Invalidated, match=f"below 8, and the query reads from {start} on"):
+        with pytest.raises(
+            zlog.Invalidated, match=f"below 8, but the query has only read up to {start}"
+        ):
             planner(log, startingPosition=start).plan_batch()
     assert span(planner(log, startingPosition=3, failOnDataLoss="false").plan_batch()) == (8, 20)
 
@@ -187,7 +189,7 @@ def test_checkpoint_of_removed_log_is_refused(log: zlog.Log, store: zlog.Store) 
         again = stream(new)
         with pytest.raises(zlog.ZlogError, match="belongs to a removed log 'orders'"):
             again.plan(end)
-        with pytest.raises(zlog.LogNotFound, match="another one has its name"):
+        with pytest.raises(zlog.LogNotFound, match="another log now has its name"):
             reader.latest(end, None)
         assert span(again.plan(again.latest(again.initial(), None))) == (0, 20)
 
@@ -220,7 +222,7 @@ def test_shared_cursor_ends_slower_query(log: zlog.Log) -> None:
     first = slow.latest(slow.initial(), 3)
     fast.latest(fast.latest(fast.initial(), None), None)
     assert log.cursor("shared").position == 10
-    with pytest.raises(zlog.CursorAhead, match="is at 10, and this query at 3") as raised:
+    with pytest.raises(zlog.CursorAhead, match="is at 10, but this query is at 3") as raised:
         slow.latest(first, None)
     assert "zlog cursor rm orders shared" in raised.value.hint
     assert log.cursor("shared").position == 10

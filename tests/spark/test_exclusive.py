@@ -32,7 +32,10 @@ def test_batch_write_to_exclusive_log_names_writer(spark: SparkSession, log: zlo
     # In one partition: another task of a job that failed may append after the job's error.
     table = spark.range(100).selectExpr("cast(id as string) as line").coalesce(1)
     write = table.write.format("zlog").options(**log_options(log)).mode("append")
-    with log.writer("ann") as ann, pytest.raises(Exception, match="is exclusive: ann") as raised:
+    with (
+        log.writer("ann") as ann,
+        pytest.raises(Exception, match="is exclusive to its writer, ann") as raised,
+    ):
         write.save()
     assert "zlog access fence orders" in str(raised.value)
     assert ann.confirmed == 0

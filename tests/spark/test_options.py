@@ -73,22 +73,22 @@ def test_times_are_milliseconds_or_iso_8601(text: str) -> None:
     ("options", "message"),
     [
         ({"store": "file:///logs"}, "needs the option log"),
-        ({"log": "-x"}, "can't name a log"),
+        ({"log": "-x"}, "is not a valid name for a log"),
         ({**LOG, "store": "mem://"}, "belongs to one process"),
         ({**LOG, "startingPositon": "3"}, "did you mean startingPosition"),
         ({**LOG, "maxEntriesPerTrigger": "3"}, "a batch read of zlog has no option"),
-        ({**LOG, "startingPosition": "-1"}, "a number from 0"),
+        ({**LOG, "startingPosition": "-1"}, "a position, earliest or latest"),
         ({**LOG, "startingPosition": "1", "startingTimestamp": "1"}, "not both"),
         ({**LOG, "startingTimestamp": "yesterday"}, "milliseconds since 1970"),
         ({**LOG, "startingTimestamp": "2026-01-31 12:00:00"}, "no time zone: append Z for UTC"),
         ({**LOG, "startingTimestamp": "9" * 400}, "milliseconds since 1970"),
         ({**LOG, "endingTimestamp": "9" * 20}, "milliseconds since 1970"),
-        ({**LOG, "columns": "position,sise"}, "no column sise: there are position, stripe"),
+        ({**LOG, "columns": "position,sise"}, "no column sise; the columns are position, stripe"),
         ({**LOG, "columns": "tags"}, "no column tags"),
-        ({**LOG, "maxPartitions": "0"}, "a number from 1"),
+        ({**LOG, "maxPartitions": "0"}, "a number of 1 or more"),
         ({**LOG, "minPartitions": "5", "maxPartitions": "4"}, "minPartitions=5 is more than"),
-        ({**LOG, "holeTimeout": "0"}, "can't be passed over"),
-        ({**LOG, "holeTimeout": "none"}, "can't be passed over"),
+        ({**LOG, "holeTimeout": "0"}, "cannot skip unwritten positions"),
+        ({**LOG, "holeTimeout": "none"}, "cannot skip unwritten positions"),
         ({**LOG, "failOnDataLoss": "maybe"}, "true or false"),
     ],
 )
@@ -141,5 +141,5 @@ def test_offset_json_is_canonical() -> None:
     ],
 )
 def test_foreign_offsets_are_refused(content: dict[str, object]) -> None:
-    with pytest.raises(WrongCheckpoint, match="the checkpoint belongs to no log of zlog"):
+    with pytest.raises(WrongCheckpoint, match="the checkpoint does not belong to a zlog log"):
         Offset.from_json(content)

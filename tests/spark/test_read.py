@@ -123,7 +123,7 @@ def test_tags_option_selects_entries(log: zlog.Log) -> None:
     ("options", "said"),
     [
         ({"tags": ""}, "has 0 bytes"),
-        ({"tags": "[]"}, "lists no tag"),
+        ({"tags": "[]"}, "must contain a tag"),
         ({"tags": "[1]"}, "tags="),
         ({"tags": "a", "match": "some"}, "any or all"),
         ({"tags": "a", "includeGaps": "true"}, "cannot be combined"),

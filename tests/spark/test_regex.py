@@ -60,7 +60,7 @@ def test_translated_patterns_match_like_python(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
-    [("(?P<a>", "does not compile"), ("(a)(b)", "names no group")],
+    [("(?P<a>", "does not compile"), ("(a)(b)", "has no named group")],
 )
 def test_invalid_patterns_are_refused(pattern: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):

@@ -199,7 +199,7 @@ def test_failing_function_is_one_line_error(
         ({"parse": "(?P<date>x)"}, "two columns 'date'"),
         ({"parse": "(?P<a>x)", "schema": "b int"}, "no group b"),
         ({"parse": r"(?P<a>x)?(?(a)b|c)"}, "Java does not understand"),
-        ({"partition_by": ["level"]}, "no column level to partition by"),
+        ({"partition_by": ["level"]}, "cannot partition by level; the columns are"),
     ],
 )
 def test_invalid_columns_are_refused(
@@ -226,7 +226,7 @@ def test_cursor_names_are_valid_and_distinct() -> None:
         (["nosuchlog", "--to", "x"], 3, "nosuchlog"),
         (["orders"], 2, "--to"),
         (["orders", "--to", "x", "--parse", "(?P<a>"], 2, "does not compile"),
-        (["orders", "--to", "x", "--parse", "(a)"], 2, "names no group"),
+        (["orders", "--to", "x", "--parse", "(a)"], 2, "has no named group"),
         (["orders", "--to", "x", "--parse", "(?P<data>a)"], 2, "two columns 'data'"),
         (["orders", "--to", "x", "--parse", "json"], 2, "--schema"),
         (["orders", "--to", "x", "--schema", "id int"], 2, "--parse"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _GREETING = re.compile(r"console at (\w+)://(\S+):(\d+)/(?:#token=(\S+))?")
-_FIRST_WORDS = ("zlog: console at", "zlog: on this machine also at", "zlog: without TLS")
+_FIRST_WORDS = ("zlog: console at", "zlog: on this machine, also at", "zlog: without TLS")
 
 
 class Answer(NamedTuple):

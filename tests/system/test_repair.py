@@ -141,7 +141,7 @@ def test_audit_names_replica_of_damaged_entry(damaged: Damaged) -> None:
     with damaged.open() as log:
         lost = [each for each in log.check() if each.kind is FindingKind.LOST]
         assert {each.detail for each in lost} == {
-            "damaged in the primary replica; `--repair` looks for it in the others"
+            "damaged in the primary replica; `--repair` tries the others"
         }
 
 

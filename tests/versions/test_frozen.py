@@ -142,6 +142,6 @@ def test_store_of_later_format_is_refused(tmp_path: Path) -> None:
     unpack(TESTDATA / RELEASES[-1] / STORE, tmp_path).close()
     assert damage_file(tmp_path, b"zlog-embedded 2", b"zlog-embedded 3")
     before = (tmp_path / "data.mdb").read_bytes()
-    with pytest.raises(zlog.StoreUnavailable, match="of another version of zlog"):
+    with pytest.raises(zlog.StoreUnavailable, match="a store of this version of zlog"):
         zlog.connect(tmp_path.as_uri())
     assert (tmp_path / "data.mdb").read_bytes() == before

@@ -137,7 +137,7 @@ def test_classes_of_two_versions_serve_one_log(
             assert stripe.write(1, [Entry(WRITTEN, 1, b"three")]).code == Code.OK
             assert stripe.fill(1, [FILLED], reason=WRITER_GAVE_UP).code == Code.OK
         older_class, newer_class = versions.examine_osds(class_alone, 10)
-        assert older_class.text.endswith(" in osd.1, osd.2, older than in others")
+        assert older_class.text.endswith(" in osd.1, osd.2, older than on other OSDs")
         assert (older_class.level, newer_class.level) == (Level.WARNING, Level.OK)
         primaries(1, 2)
         older = settled(stripes, {State.FILLED, State.UNREADABLE})
@@ -186,4 +186,4 @@ def test_sequencers_and_clients_of_two_versions_coexist(
             crowd.begin()
             crowd.each_appends(3)
             found = {each.part: each for each in service.examine_logs(store, url, 10)}
-            assert ("speaks version 2" in found["sequencer"].text) == (package is not None)
+            assert ("speaks protocol version 2" in found["sequencer"].text) == (package is not None)

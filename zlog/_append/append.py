@@ -137,8 +137,8 @@ class Appender:
         found = entries_check(entries, self.entry_bytes_max)
         if found is not None:
             raise EntryTooLarge(
-                f"entry {found[0]} has {found[1]} bytes; log {self.layout.view.log!r} takes up to"
-                f" {self.entry_bytes_max}"
+                f"entry {found[0]} has {found[1]} bytes, but log {self.layout.view.log!r}"
+                f" accepts at most {self.entry_bytes_max}"
             )
 
 

@@ -157,8 +157,8 @@ class _Attempt:
         surplus = self._written.total()
         if surplus:
             raise SequenceDiffers(
-                f"log {self._layout.view.log!r}: an earlier attempt at {self._key}"
-                f" appended {surplus} entries that this attempt does not have"
+                f"log {self._layout.view.log!r}: an earlier attempt at {self._key} appended"
+                f" {surplus} entries that this attempt does not contain"
             )
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:

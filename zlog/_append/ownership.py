@@ -47,11 +47,11 @@ def _checked_name(name: str | None) -> str:
     if name is None:
         return f"{socket.gethostname()}:{os.getpid()}"
     if not isinstance(name, str):
-        raise TypeError(f"the name of a writer must be text, not {name!r}")
+        raise TypeError(f"a writer's name must be a string, not {name!r}")
     if not name.isprintable() or not 1 <= len(name.encode()) <= WRITER_NAME_BYTES_MAX:
         raise ValueError(
-            f"the name of a writer has 1 to {WRITER_NAME_BYTES_MAX} bytes and is printable,"
-            f" not {name!r}"
+            f"a writer's name must have 1 to {WRITER_NAME_BYTES_MAX} bytes and be printable, not"
+            f" {name!r}"
         )
     return name
 
@@ -119,7 +119,7 @@ def _check_named(view: View, writer: ExclusiveWriter) -> None:
     now = "it is read-only" if view.read_only else "any client may append to it"
     if view.writer is not None:
         now = f"{describe(view.writer)} writes it"
-    raise Fenced(f"{writer.name} is not the writer of log {view.log!r} any more: {now}")
+    raise Fenced(f"{writer.name} is no longer the writer of log {view.log!r}: {now}")
 
 
 async def open_to_all(

@@ -24,25 +24,25 @@ _SEQUENCE_ALL = 2**64 - 1
 
 _LIMITS = {
     PRODUCERS_MAX: (
-        f"has {PRODUCERS_MAX:,} producers already",
+        f"already has {PRODUCERS_MAX:,} producers, which is the limit",
         (
-            "List them, and remove unused ones: `zlog producer ls` and `zlog producer rm`,"
-            " or `producers()` and `forget_producer(producer)`."
+            "Remove producers that are no longer used. `zlog producer ls` or `producers()`"
+            " lists them, and `zlog producer rm` or `forget_producer(producer)` removes one."
         ),
     ),
     PARTS_MAX: (
-        f"keeps {PARTS_MAX:,} unfinished parts of this producer, which is the limit",
-        "Declare sequence numbers complete: `complete_sequences(producer, before=n)`.",
+        f"already stores {PARTS_MAX:,} unfinished parts of this producer, which is the limit",
+        "Declare finished sequence numbers complete: `complete_sequences(producer, before=n)`.",
     ),
     ATTEMPTS_MAX: (
-        "has counted a million attempts at this part, which is the limit",
+        "has recorded a million attempts at this part, which is the limit",
         (
-            "Find out why they fail. Then repeat the append under another sequence number. Entries"
-            " that are in the log already are then appended again."
+            "Find out why the attempts fail, and then repeat the append under a new sequence"
+            " number. Entries of this append that are already in the log will be in it twice."
         ),
     ),
     GRANTS_MAX: (
-        f"keeps up to {GRANTS_MAX:,} grants for one part of a sequence number; this one needs more",
+        f"stores at most {GRANTS_MAX:,} grants for a part, but this part needs more",
         "Divide the append into more parts.",
     ),
 }
@@ -148,9 +148,7 @@ class ProducerRecords:
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
-            raise SequenceSuperseded(
-                f"log {view.log!r}: another attempt at {key} has begun after this one"
-            )
+            raise SequenceSuperseded(f"log {view.log!r}: a newer attempt at {key} has begun")
         if reply.code == -errno.ERANGE:
             raise LogExhausted(f"log {view.log!r} has no position left below 2^63")
         if reply.code == Code.BEYOND_STRIPE:
@@ -217,13 +215,13 @@ class ProducerRecords:
         log, producer = self._layout.address.name, key.producer
         return SequenceSuperseded(
             f"log {log!r}: the removal of producer {producer!r} is not finished",
-            hint=f"Finish it: `forget_producer({producer!r})`,"
-            f" or `zlog producer rm {log} {producer}`.",
+            hint=f"To finish it, use `forget_producer({producer!r})`, or `zlog producer rm"
+            f" {log} {producer}`.",
         )
 
 
 def _check_number(what: str, value: int, most: int) -> None:
     if not hasattr(value, "__index__"):
-        raise TypeError(f"the number of a {what} must be an int, not {value!r}")
+        raise TypeError(f"a {what} number must be an int, not {value!r}")
     if not 0 <= value <= most:
-        raise ValueError(f"the number of a {what} must be 0 to {most}, not {value}")
+        raise ValueError(f"a {what} number must be 0 to {most}, not {value}")

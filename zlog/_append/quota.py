@@ -24,15 +24,15 @@ class WriterLimits:
     def __post_init__(self) -> None:
         for what, limit in (("window_bytes", self.window_bytes), ("capacity", self.capacity)):
             if limit is not None and (not isinstance(limit, int) or limit < 1):
-                raise ValueError(f"{what} must be a number of bytes from 1 on, not {limit!r}")
+                raise ValueError(f"{what} must be at least 1 byte, not {limit!r}")
         if self.when_full not in ("wait", "raise"):
-            raise ValueError(f"when_full is 'wait' or 'raise', not {self.when_full!r}")
+            raise ValueError(f"when_full must be 'wait' or 'raise', not {self.when_full!r}")
 
 
 RECOUNT_SECONDS = 1.0
 """How often a writer at its capacity counts the log's data again, in seconds."""
 
-_TRIM = "Trim entries that are not needed (`writer.trim(position)`)."
+_TRIM = "Trim entries that are no longer needed (`writer.trim(position)`)."
 
 
 class Quota:
@@ -70,7 +70,8 @@ class Quota:
         """Whether this many bytes may be submitted now. Raises LimitReached if they never fit."""
         if self.capacity is not None and size > self.capacity:
             raise LimitReached(
-                f"{size} bytes are more than the capacity of the log, {self.capacity}",
+                f"{size} bytes do not fit into the log, because its writer's capacity is"
+                f" {self.capacity}",
                 hint="Append less at once, or give the writer a larger `capacity`.",
             )
         unconfirmed = self.unconfirmed_bytes
@@ -108,15 +109,15 @@ class Quota:
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(
-            f"{self.unconfirmed_bytes} bytes of earlier entries are not confirmed,"
-            f" and the writer's `window_bytes` is {self.window_bytes}"
+            f"{self.unconfirmed_bytes} bytes of earlier entries are still unconfirmed, and the"
+            f" writer's `window_bytes` is {self.window_bytes}"
         )
 
     def _shortage(self, size: int) -> str:
         held = self.held + self.unconfirmed_bytes
         return (
-            f"log {self._layout.view.log!r} holds {held} bytes, including unconfirmed"
-            f" ones, and its writer's capacity is {self.capacity}: {size} more do not fit"
+            f"log {self._layout.view.log!r} holds {held} bytes, including unconfirmed ones, and"
+            f" its writer's capacity is {self.capacity}, so {size} more bytes do not fit"
         )
 
 

@@ -45,11 +45,9 @@ class Reserved:
     async def reserve(self, count: int, deadline: Deadline) -> range:
         """Return ``count`` positions that are never granted again."""
         if not hasattr(count, "__index__"):
-            raise TypeError(f"a number of positions must be an int, not {count!r}")
+            raise TypeError(f"the number of positions must be an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
-            raise ValueError(
-                f"1 to {GRANT_COUNT_MAX} positions can be reserved at once, not {count}"
-            )
+            raise ValueError(f"the number of positions must be 1 to {GRANT_COUNT_MAX}, not {count}")
         if self._appender.rolls.alert:
             await self._appender.rolls.act(deadline)
         return await self._reader.positions.reserve(count, deadline)

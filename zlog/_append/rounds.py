@@ -149,7 +149,7 @@ class Failed:
 
 
 def not_sent(
-    why: str = "those before it were not acknowledged",
+    why: str = "earlier entries were not acknowledged",
     remedy: str = "The store is slow or unreachable (`zlog doctor`).",
 ) -> StoreTimeout:
     """Return the error of an append whose time was up before it was sent."""
@@ -162,9 +162,9 @@ def not_sent(
 def not_confirmed() -> StoreTimeout:
     """Return the error of a call whose time was up before its entries were confirmed."""
     return StoreTimeout(
-        "the time was up before all submitted entries were confirmed",
-        hint="Unconfirmed entries may be in the log. The store is slow or unreachable"
-        " (`zlog doctor`).",
+        "not all submitted entries were confirmed in time",
+        hint="The unconfirmed entries may still be in the log. The store is slow or"
+        " unreachable (`zlog doctor`).",
     )
 
 

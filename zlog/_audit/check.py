@@ -72,9 +72,7 @@ class Checker:
         self._not_repaired: dict[str, str] = {}  # by name, why an object could not be repaired
         self._lost_detail = "stored bytes are damaged or lost"
         if self._io.store.pool:
-            self._lost_detail = (
-                "damaged in the primary replica; `--repair` looks for it in the others"
-            )
+            self._lost_detail = "damaged in the primary replica; `--repair` tries the others"
         self._audit = Audit()
         self._forged = 0
         self._end = 0
@@ -155,7 +153,10 @@ class Checker:
             self._end = taken
         if self._end >= taken:
             return []
-        detail = f"the tail is {self._end}, but positions up to {taken - 1} are taken or were shown"
+        detail = (
+            f"the tail is {self._end}, but positions up to {taken - 1} are in use or"
+            " were reported as the tail"
+        )
         return [about(FindingKind.TAIL_BEHIND, head_object(self._layout.view.log), detail)]
 
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
@@ -163,7 +164,7 @@ class Checker:
         lost = BadRows(FindingKind.LOST, self._lost_detail)
         newer = "written by a newer version of zlog"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
-        forged = BadRows(FindingKind.FORGED, "not made with the log's key for this position")
+        forged = BadRows(FindingKind.FORGED, "its MAC does not match its position and the key")
         async for window in self._walk("all"):
             yield self._with_reason(lost.take(window, self._audit.lost))
             yield unreadable.take(window, self._audit.unreadable)

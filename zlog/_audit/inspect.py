@@ -161,7 +161,7 @@ class Inspector:
 
 
 def _lost_stripe(view: View, positions: range) -> Finding:
-    detail = "the head has lost which objects hold these positions"
+    detail = "the head no longer records which objects hold these positions"
     first, end = positions[0], positions[-1] + 1
     return Finding(FindingKind.MISSING_STRIPE, head_object(view.log), first, end, detail)
 
@@ -187,9 +187,9 @@ def _check(
     stripe, ref, sealed, stat = looked
     if stat == -errno.ENOENT:
         if stripe.end > newest.trim_point and not _was_replaced(stripe, newest):
-            yield about(FindingKind.MISSING_OBJECT, ref.name, "the object is gone")
+            yield about(FindingKind.MISSING_OBJECT, ref.name, "the object does not exist")
     elif stat == -errno.EIO:
-        detail = "the header fails its checksum, so that no entry can be read"
+        detail = "the header fails its checksum, so no entry can be read"
         yield about(FindingKind.DAMAGED_OBJECT, ref.name, detail)
     elif isinstance(stat, int):
         raise refused_call(stat, "stat", ref.name)
@@ -198,25 +198,25 @@ def _check(
         epoch, trimmed = stat.object_epoch, stat.trim_point
         if (stat.stride, stat.residue, stat.stripe_unit) != (width, ref.number, stripe_unit):
             detail = (
-                f"made as object {stat.residue} of {stat.stride} with stripe unit"
-                f" {stat.stripe_unit}, in the view it is {ref.number} of {width} with stripe unit"
-                f" {stripe_unit}"
+                f"created as object {stat.residue} of {stat.stride} with stripe unit"
+                f" {stat.stripe_unit}, but in the view it is object {ref.number} of {width} with"
+                f" stripe unit {stripe_unit}"
             )
             yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
         if _exceeds(looked) and stripe.id not in may_exceed:
-            detail = f"holds position {stat.highest}, its stripe ends at {stripe.end}"
+            detail = f"holds position {stat.highest}, but its stripe ends at {stripe.end}"
             yield about(FindingKind.BEYOND_END, ref.name, detail)
         if epoch < sealed:
-            detail = f"sealed with epoch {epoch}, but needs {sealed}"
+            detail = f"sealed with epoch {epoch} instead of {sealed}"
             yield about(FindingKind.EPOCH_BEHIND, ref.name, detail)
         if epoch > newest.epoch:
-            detail = f"sealed with epoch {epoch}, the newest view has {newest.epoch}"
+            detail = f"sealed with epoch {epoch}, but the newest view has epoch {newest.epoch}"
             yield about(FindingKind.EPOCH_AHEAD, ref.name, detail)
         if trimmed > newest.trim_point:
-            detail = f"trimmed to {trimmed}, the log to {newest.trim_point}"
+            detail = f"trimmed to {trimmed}, but the log is trimmed to {newest.trim_point}"
             yield about(FindingKind.TRIM_AHEAD, ref.name, detail)
         if stat.records and stripe.start < freed and trimmed < freed:
-            detail = f"freed up to {trimmed}, although the log is trimmed to {freed}"
+            detail = f"freed up to {trimmed}, but the log is trimmed only to {freed}"
             yield about(FindingKind.TRIM_BEHIND, ref.name, detail)
 
 

@@ -96,9 +96,9 @@ class Strays:
                 if isinstance(part, Stripe):
                     needed[part.id] = part.width
         return [
-            about(FindingKind.LEFTOVER, each.name, "nothing in it is needed any more")
+            about(FindingKind.LEFTOVER, each.name, "none of its contents are needed any more")
             if each.log_id == view.log_id and _is_of(left, each)
-            else about(FindingKind.ORPHAN, each.name, "no view has it, and zlog does not remove it")
+            else about(FindingKind.ORPHAN, each.name, "not in any view; zlog does not remove it")
             for each in strays
             if each.log_id != view.log_id or _is_of(left, each) or not _is_of(needed, each)
         ]

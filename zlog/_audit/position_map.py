@@ -80,7 +80,7 @@ async def map_of(
     """Summarize a range of a log; see :meth:`zlog.Log.position_map`."""
     check_range(start, end)
     if not 1 <= cells <= CELLS_MAX:
-        raise ValueError(f"a map has 1 to {CELLS_MAX} cells, not {cells}")
+        raise ValueError(f"a map must have 1 to {CELLS_MAX} cells, not {cells}")
     tail = await positions.tail(deadline)
     layout = positions.layout
     view = await layout.refresh(deadline)

@@ -157,7 +157,7 @@ class Doubles:
             if len(self.searched) < _SEARCHED_MAX or append in self.searched:
                 self.searched.add(append)
             else:
-                detail = "the same append is also at a lower position"
+                detail = "the same append is also stored at a lower position"
                 findings.append(_doubled(window, range(position, position + 1), detail))
         return findings
 
@@ -182,5 +182,5 @@ def _doubled(window: Window, positions: range, detail: str) -> Finding:
 
 def _also_at(positions: range) -> str:
     if len(positions) == 1:
-        return f"the same append is at position {positions[0]}"
-    return f"the same appends are at positions {positions[0]} to {positions[-1]}"
+        return f"the same append is stored at position {positions[0]}"
+    return f"the same appends are stored at positions {positions[0]} to {positions[-1]}"

@@ -153,7 +153,7 @@ class Scrub:
             where = "a replica other than the primary one" if sound else where
         sound |= await self._elsewhere(ref, row, sound)
         repaired = await self._put_back(ref, sorted(sound)) if self._repair else set[int]()
-        one = f"damaged in {where}, and sound in another"
+        one = f"damaged in {where}, but intact in another replica"
         lost = set(row) - sound
         return [
             *_findings(FindingKind.LOST, ref, lost, await self._not_repaired(ref) if lost else ""),
@@ -170,8 +170,9 @@ class Scrub:
             return detail
         osds = ", ".join(f"osd.{number}" for number in found.acting)
         return (
-            f"{detail} ({osds}); if an OSD that has it returns, repair again: `ceph pg repair"
-            f" {found.pgid}` copies the primary, which may be the damaged one"
+            f"{detail} ({osds}); if an OSD with an intact copy returns, repair the log again. Do"
+            f" not run `ceph pg repair {found.pgid}`, which copies the primary replica even if"
+            " it is damaged"
         )
 
     async def _elsewhere(self, ref: ObjectRef, row: ObjectPositions, known: set[int]) -> set[int]:

@@ -118,9 +118,9 @@ async def check_tag_index(
                 reached, _, wrong = messages.tags_check_reply(reply.payload)
                 if wrong and rebuild:
                     await rebuild_indexes(layout, {ref: range(first, reached)}, deadline())
-                    yield [about(FindingKind.REBUILT, ref.name, "its index of tags was wrong")]
+                    yield [about(FindingKind.REBUILT, ref.name, "its tag index was wrong")]
                 else:
-                    detail = "the index of tags is wrong; `--rebuild-index` rebuilds it"
+                    detail = "the tag index is wrong; `--rebuild-index` rebuilds it"
                     yield [
                         at(FindingKind.WRONG_INDEX, ref, range(each.first, each.last + 1), detail)
                         for each in wrong

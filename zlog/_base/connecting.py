@@ -12,7 +12,7 @@ from zlog.errors import StoreTimeout, StoreUnavailable
 _CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
 """The files in which librados looks for its configuration (Ceph's manual, "Config")."""
 
-_ANOTHER = "To use another client, add ?id=NAME to the URL, or -n client.NAME."
+_ANOTHER = "To use another client, add ?id=NAME to the URL or -n client.NAME to the command."
 
 
 class Attempt(NamedTuple):
@@ -53,7 +53,8 @@ def refusal(attempt: Attempt) -> StoreUnavailable:
     if error == -errno.ENOENT and step == "open the pool":
         return StoreUnavailable(
             f"the cluster has no pool {attempt.pool!r}",
-            hint=f"`ceph osd pool create {attempt.pool}` makes it; `ceph osd pool ls` lists them.",
+            hint=f"Create it with `ceph osd pool create {attempt.pool}`. `ceph osd pool ls`"
+            " lists the existing pools.",
         )
     if error == -errno.ENOENT and step == "find a ceph.conf":
         return _no_conf()
@@ -70,7 +71,7 @@ def _no_conf() -> StoreUnavailable:
     looked = f"{named} ($CEPH_CONF)" if named else ", ".join(_CONFS)
     return StoreUnavailable(
         f"there is no ceph.conf: looked for {looked}",
-        hint="Name one with ?conf=PATH in the URL, with -c PATH, or in $CEPH_CONF.",
+        hint="Specify its path with ?conf=PATH in the URL, with -c PATH, or in $CEPH_CONF.",
     )
 
 
@@ -91,7 +92,7 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
         )
     if attempt.error in (-errno.EACCES, -errno.EPERM, -errno.EIO):
         return StoreUnavailable(
-            f"the cluster does not let {client} in with the key in {used}: {reason}",
+            f"the cluster rejects the key of {client} in {used}: {reason}",
             hint=f"With an admin's keyring, `ceph auth get {client}` prints the right key."
             f" {_ANOTHER}",
         )

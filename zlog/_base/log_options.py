@@ -51,8 +51,8 @@ class LogOptions:
         if not create and self != LogOptions():
             *first, last = (name for name in _NAMES if name != "mac")
             raise ValueError(
-                f"{', '.join(first)} and {last} are for a new log: open it with create=True,"
-                " or change an existing one with reconfigure()"
+                f"{', '.join(first)} and {last} apply only to a new log: open it with"
+                " create=True, or change an existing one with reconfigure()"
             )
         return self if create else None
 

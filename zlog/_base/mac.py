@@ -46,7 +46,7 @@ class Key:
             return MacKey(derived)
         except RuntimeError as error:
             raise ZlogError(
-                f"the key of log {name!r} is of no use: {error}",
+                f"the key of log {name!r} cannot be used: {error}",
                 hint="Install OpenSSL 3 (libssl3 on Debian and Ubuntu, openssl-libs on RPM).",
             ) from None
 
@@ -79,16 +79,16 @@ def key_bytes(given: MacKeySource) -> bytes:
     else:
         key = given() if callable(given) else given
     if not isinstance(key, (bytes, bytearray)):
-        what = "its function returned" if callable(given) else "not"
+        what = "the function returned" if callable(given) else "not"
         raise TypeError(
-            f"mac_key is bytes, a pathlib.Path, or a function that returns bytes: {what}"
+            f"mac_key must be bytes, a pathlib.Path, or a function that returns bytes; {what}"
             f" {type(key).__name__}"
         )
     if not MAC_KEY_BYTES_MIN <= len(key) <= MAC_KEY_BYTES_MAX:
         size = f"more than {MAC_KEY_BYTES_MAX}" if len(key) > MAC_KEY_BYTES_MAX else len(key)
         where = f" ({os.fspath(given)})" if isinstance(given, os.PathLike) else ""
         raise ValueError(
-            f"a key has {MAC_KEY_BYTES_MIN} to {MAC_KEY_BYTES_MAX} bytes, not {size}{where}:"
-            " take 32 random bytes"
+            f"a key must have {MAC_KEY_BYTES_MIN} to {MAC_KEY_BYTES_MAX} bytes, not"
+            f" {size}{where}; use 32 random bytes"
         )
     return bytes(key)

@@ -20,8 +20,8 @@ _EXPLAIN_SECONDS = 1.0
 """How long the monitors may take to answer, after the caller's own timeout."""
 
 _FULL_HINT = (
-    "Free space: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
-    " operation waits in Ceph, and may take effect when there is space."
+    "Add OSDs, or free space with `zlog trim` or `zlog rm`, which work on a full cluster. Ceph"
+    " still holds the operation, which may take effect when there is space."
 )
 
 
@@ -57,7 +57,7 @@ async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
     answer = bytes(reply.payload)
     if reply.code:
         why = answer.decode(errors="replace") or os.strerror(-reply.code)
-        raise StoreUnavailable(f"the monitors refuse `{prefix}`: {why}")
+        raise StoreUnavailable(f"the monitors refused `{prefix}`: {why}")
     try:
         return json.loads(answer)
     except ValueError as error:

@@ -77,19 +77,19 @@ def check_options(options: Mapping[str, str]) -> None:
     """Raise ValueError or TypeError if a view cannot have these options."""
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"options must be text, key and value, not {key!r}: {value!r}")
+            raise TypeError(f"option keys and values must be strings, not {key!r}: {value!r}")
         if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
             raise ValueError(
-                f"the name of an option has 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
+                f"option keys must have 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
             )
         if len(value.encode()) > OPTION_VALUE_BYTES_MAX:
             raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
         if key in (STRIPE_BYTES, STRIPE_RECORDS) and _number(value) is None:
-            raise ValueError(f"option {key!r} must be a number from 1 on, not {value!r}")
+            raise ValueError(f"option {key!r} must be a number of 1 or more, not {value!r}")
         if key in RETENTION.values() and amount(value) is None:
-            raise ValueError(f"option {key!r} must be a number from 0 on, not {value!r}")
+            raise ValueError(f"option {key!r} must be a number of 0 or more, not {value!r}")
         if key == COMPRESSION and value not in COMPRESSIONS:
-            raise ValueError(f"option {key!r} is one of {', '.join(COMPRESSIONS)}, not {value!r}")
+            raise ValueError(f"option {key!r} must be {', '.join(COMPRESSIONS)}, not {value!r}")
 
 
 def amount(text: str | None) -> float | None:

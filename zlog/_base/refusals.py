@@ -42,29 +42,30 @@ class _Meaning(NamedTuple):
 
 
 _CAPS = "osd 'allow pool POOL class zlog'"
-_FILES = "Close files that are not needed, or raise the limit: `ulimit -n`, `LimitNOFILE=`."
+_FILES = "Close files that are not needed, or raise the limit (`ulimit -n`, `LimitNOFILE=`)."
 _SPACE = "Trim logs (`zlog trim --to`) or add space."
 
 _MEANINGS: dict[int, _Meaning] = {
     Code.STALE_EPOCH: _Meaning("the log's layout has changed", kind=StaleEpoch),
-    Code.READ_ONLY: _Meaning("the position is taken", kind=AlreadyWritten),
+    Code.READ_ONLY: _Meaning("the position is already in use", kind=AlreadyWritten),
     Code.INVALID_EPOCH: _Meaning("another client has changed the layout", kind=InvalidEpoch),
-    Code.LIMIT_REACHED: _Meaning("a limit is reached", kind=LimitReached),
+    Code.LIMIT_REACHED: _Meaning("a limit of the log is reached (docs/api.md)", kind=LimitReached),
     Code.BEYOND_STRIPE: _Meaning(
         "the position is too high for the live stripe",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
         LimitReached,
     ),
     Code.SAME_ID: _Meaning(
-        "an entry with this append id exists; it may be this entry", kind=AlreadyWritten
+        "an entry with this append id already exists, and it may be this entry", kind=AlreadyWritten
     ),
-    Code.BEYOND_TAIL: _Meaning("no tail that high was recorded", kind=BeyondTail),
+    Code.BEYOND_TAIL: _Meaning("the position is above the highest recorded tail", kind=BeyondTail),
     Code.UNREADABLE: _Meaning(
         "a newer version of zlog stored the record at this position", kind=UnsupportedVersion
     ),
     Code.LOST: _Meaning(
         "the record of this position is lost",
-        "`zlog check LOG --repair` restores it if another replica has it (docs/operating.md).",
+        "`zlog check LOG --repair` restores the record if another replica has it"
+        " (docs/operating.md).",
         CorruptEntry,
     ),
     Code.REQUEST_TOO_NEW: _Meaning(
@@ -73,21 +74,23 @@ _MEANINGS: dict[int, _Meaning] = {
         UnsupportedVersion,
     ),
     Code.STORED_TOO_NEW: _Meaning(
-        "a newer version of zlog stored a value that the object class has to read",
-        "Upgrade libcls_zlog.so on every OSD host; of an embedded store, this zlog.",
+        "the object class cannot read a value that a newer version of zlog stored",
+        "Upgrade libcls_zlog.so on every OSD host. If the store is embedded, upgrade this zlog"
+        " instead.",
         UnsupportedVersion,
     ),
     -errno.ETIMEDOUT: _Meaning("the store did not answer in time", kind=StoreTimeout),
     -errno.EOPNOTSUPP: _Meaning(
-        "the OSD that serves it lacks the object class, or has an older one without this method",
-        "`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts (docs/operating.md).",
+        "the OSD has no object class zlog, or an older version without this method",
+        "Install libcls_zlog.so on the hosts of the OSDs that `zlog doctor` reports"
+        " (docs/operating.md).",
         ClassNotLoaded,
     ),
     -errno.EPERM: _Meaning(
-        "the OSD refused the call: this client's caps do not allow it, or the OSD may"
-        " not load the object class",
-        f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
-        " pool=POOL'. `zlog doctor` shows which of the two it is (docs/operating.md).",
+        "the OSD refused the call, because this client's caps do not allow it or because the"
+        " OSD is not allowed to load the object class",
+        "`zlog doctor` shows which of the two is the reason. Caps that suffice for the pool are"
+        f" {_CAPS} or, without the object class, 'allow rw pool=POOL' (docs/operating.md).",
         ClassNotLoaded,
     ),
     -errno.EACCES: _Meaning(
@@ -95,14 +98,14 @@ _MEANINGS: dict[int, _Meaning] = {
     ),
     -errno.EROFS: _Meaning("the store is read-only", kind=StoreReadOnly),
     -errno.ETXTBSY: _Meaning(
-        "another process has the store open for writing, and this process may not write"
-        " to lock.mdb, where readers must register",
-        "Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
-        " docs/operating.md, Embedded stores.",
+        "another process has the store open for writing, and this process is not allowed to"
+        " write to lock.mdb, where readers must register",
+        "Give this user write access to lock.mdb (data.mdb need only be readable), or read a"
+        " copy of the store. See docs/operating.md, Embedded stores.",
     ),
     -errno.ESTALE: _Meaning(
         "the files of the store were removed or replaced while this process had them open",
-        "Close the store and connect again: its directory now has another store, or none.",
+        "Close the store and connect again. Its directory now contains a different store, or none.",
         retryable=False,
     ),
     -errno.EUCLEAN: _Meaning(
@@ -113,39 +116,41 @@ _MEANINGS: dict[int, _Meaning] = {
         retryable=False,
     ),
     -errno.ENOTRECOVERABLE: _Meaning(
-        "an earlier write to data.mdb failed, so this process can't use the store any more",
-        "Look for errors of the disk (`dmesg`), then end the process and open the store again.",
+        "an earlier write to data.mdb failed, so this process can't use the store any longer",
+        "Look for disk errors (`dmesg`), then end the process and open the store again.",
         retryable=False,
     ),
     -errno.ENOSPC: _Meaning("the store is full", _SPACE),
     -errno.EDQUOT: _Meaning("the store is full", _SPACE),
     -errno.EIO: _Meaning(
         "stored bytes are damaged, or the object class can't be loaded (EIO)",
-        "Run `zlog doctor`, which shows whether the OSDs can load libcls_zlog.so; and `zlog check"
-        " LOG`, which shows the damage.",
+        "`zlog doctor` shows whether the OSDs can load libcls_zlog.so, and `zlog check LOG`"
+        " shows the damage.",
         CorruptEntry,
     ),
     -errno.EINVAL: _Meaning(
         "the object class refused the request as malformed",
-        "Client and object class disagree; check that both are of the same version.",
+        "The client and the object class disagree about the format. Check that they have the"
+        " same version.",
         ZlogError,
     ),
     -errno.EMFILE: _Meaning(None, _FILES),
-    -errno.ENFILE: _Meaning(None, "Close files: the whole system has too many open (fs.file-max)."),
-    -errno.ENOMEM: _Meaning(
-        None, "Free memory, or raise the limit: `ulimit -v`, memory.max of the cgroup."
+    -errno.ENFILE: _Meaning(
+        None, "The whole system has too many open files. Close some, or raise fs.file-max."
     ),
+    -errno.ENOMEM: _Meaning(None, "Free memory, or raise the limit (`ulimit -v`, memory.max)."),
     -errno.EAGAIN: _Meaning(
-        None, "Try again. The limits of threads are `ulimit -u` and pids.max of the cgroup."
+        None,
+        "Try again. The number of threads is limited by `ulimit -u` and the cgroup's pids.max.",
     ),
     -errno.E2BIG: _Meaning(
         "the change is too large for one transaction of the store",
-        "Trim or remove less at a time.",
+        "Trim or remove fewer positions at a time.",
         retryable=False,
     ),
     -errno.EUSERS: _Meaning(
-        "1024 reads of the store are under way in all processes together",
-        "Try again. If the error stays, end processes that read the store.",
+        "the store allows 1024 concurrent reads in all processes together, and all are in use",
+        "Try again. If the error persists, end some processes that read the store.",
     ),
     -errno.ECANCELED: _Meaning(
         "the store was closed during the call", "Connect again.", retryable=False
@@ -166,7 +171,7 @@ _PURPOSES = (
     ("(head_)?remove", "remove objects of"),
     ("cursor_.*", "use a cursor of"),
     ("delivery_.*", "append exactly once to"),
-    ("retention_.*", "read or store the state of retention of"),
+    ("retention_.*", "read or store the retention state of"),
     ("read|select|count", "read"),
     ("verify|stat|tags_check", "examine"),
     ("write", "append to"),

@@ -56,8 +56,8 @@ class OtherStore(SequencerUnavailable):
     """The sequencer serves another store, such as the original of this copy."""
 
     hint = (
-        "Logs of a copy continue without the sequencer of the original after a few seconds. Start"
-        " one for the copy: `zlog seqr`."
+        "This store is a copy. Its logs continue without the original's sequencer after a few"
+        " seconds. To start a sequencer for the copy, use `zlog seqr`."
     )
 
 
@@ -154,7 +154,7 @@ class SequencerClient(Protocol):
 def check_count(count: int) -> None:
     """Raise ValueError if one grant cannot have this many positions."""
     if not 0 < count <= GRANT_COUNT_MAX:
-        raise ValueError(f"a grant has 1 to {GRANT_COUNT_MAX} positions, not {count}")
+        raise ValueError(f"a grant must have 1 to {GRANT_COUNT_MAX} positions, not {count}")
 
 
 def parse_host_port(text: str) -> tuple[str, int]:
@@ -162,7 +162,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT")
+        raise ValueError(f"{text!r} is not of the form HOST:PORT")
     return host, int(port)
 
 

@@ -110,7 +110,7 @@ class ObjectPositions(Sequence[int]):
             stop = self.stop if last == self._count else self.striping.after(self.start, last)
             return ObjectPositions(self.striping, self.striping.after(self.start, first), stop)
         if not -self._count <= at < self._count:
-            raise IndexError(f"item {at} of {self._count}")
+            raise IndexError(f"index {at} is out of range: there are {self._count} positions")
         return self.striping.after(self.start, at % self._count)
 
     def __iter__(self) -> Iterator[int]:

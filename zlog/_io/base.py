@@ -96,8 +96,8 @@ class Driver(ProcessBound, ABC):
             return client
 
     def _new_sequencer(self, address: str) -> SequencerClient:
-        if self.store.read_only:  # a sequencer may take over a log, which changes the log
-            raise SequencerUnavailable(f"{self.store.url} is read-only: no sequencer is asked")
+        if self.store.read_only:  # a sequencer may take a log over, which changes the log
+            raise SequencerUnavailable(f"{self.store.url} is read-only, so no sequencer is used")
         if address == SHARED_ADDRESS:
             shared = self.store.sequencer()
             if shared is None:

@@ -432,5 +432,5 @@ class Layout:
             if not sealed:
                 return view, replies
             if deadline.expired:
-                raise StoreTimeout(f"log {view.log!r}: the time was up while its layout changed")
+                raise StoreTimeout(f"log {view.log!r}: the layout did not settle in time")
             await self.advance(view, deadline, sealed=sealed)

@@ -34,7 +34,8 @@ class Macs:
         """Raise KeyNeeded if the key is missing."""
         if self.missing:
             raise KeyNeeded(
-                f"the entries of {self._what} have MACs of the key {self._id}, and no key was given"
+                f"the entries of {self._what} have MACs made with the key {self._id}, but no key"
+                " was given"
             )
 
     def check(self, view: View) -> None:
@@ -42,11 +43,13 @@ class Macs:
         if self._own is None:
             return
         if view.mac is None:
-            raise MacsMissing(f"a key was given, and the entries of {self._what} have no MACs")
+            raise MacsMissing(f"a key was given, but the entries of {self._what} have no MACs")
         if view.mac.algorithm != MAC_HMAC_SHA256:
-            raise UnsupportedVersion(f"{self._what} has MACs that a newer version of zlog makes")
+            raise UnsupportedVersion(
+                f"{self._what} has MACs in a format that only a newer version of zlog supports"
+            )
         if view.mac.key_id != self._own.id:
             raise WrongKey(
-                f"the key that was given has the id {self._own.id}, and that of {self._what} is"
-                f" {view.mac.key_id}"
+                f"the key that was given has the id {self._own.id}, but the key of {self._what}"
+                f" has the id {view.mac.key_id}"
             )

@@ -35,7 +35,9 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
     unit, no new stripe starts. Raises ValueError for an option that only zlog itself may set.
     """
     if MIRROR_OF in (changes.options or {}):
-        raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
+        raise ValueError(
+            f"option {MIRROR_OF!r} is reserved for zlog; to end a mirror, use `zlog access promote`"
+        )
 
     def edit(view: View) -> View | None:
         options = changes.applied_to(view.options)

@@ -110,7 +110,7 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
                     continue
                 del left[call.object]
                 if reply.code == damaged:
-                    _logger.warning("object %s stays: its header is damaged", call.object)
+                    _logger.warning("object %s was not removed: its header is damaged", call.object)
 
 
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:

@@ -351,9 +351,9 @@ async def take_over(
 
     def edit(view: View) -> View:
         if view.writer is not None or view.read_only:
-            raise NotLeader(f"log {log!r} has no sequencer: it is exclusive, or read-only")
+            raise NotLeader(f"log {log!r} has no sequencer, because it is exclusive or read-only")
         if view.sequencer not in ("", SHARED_ADDRESS, sequencer) and not depose():
-            raise NotLeader(f"log {log!r} is served by {view.sequencer}")
+            raise NotLeader(f"log {log!r} is served by another sequencer, {view.sequencer}")
         return replace(view, sequencer=sequencer)
 
     changed = await change_view(io, log, edit, deadline)

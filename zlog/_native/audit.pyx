@@ -107,7 +107,7 @@ cdef class Audit:
         cdef uint8_t wanted = AUDIT_PASSES[purpose]
         cdef Striping places = striping_of(striping)
         if not (start < end and end - start <= 1 << 24):
-            raise ValueError("a window has 1 to 2**24 positions")
+            raise ValueError("a window must have 1 to 2**24 positions")
         self.start, self.end = start, end
         with nogil:
             deref(self.audit).begin(<AuditPass> wanted, start, end, places)

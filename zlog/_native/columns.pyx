@@ -65,10 +65,10 @@ cdef class ColumnWindow:
             and first // unit < self.firsts.front() // unit + self.striping.stride
         )
         if not first < stop or not in_order:
-            raise ValueError("the objects of one stripe answer in order, each for itself")
+            raise ValueError("parts must be added in the order of one stripe's objects")
         cdef uint64_t count = self.striping.count(first, stop)
         if count > 65536:
-            raise ValueError("one object is asked for 65536 positions at most")
+            raise ValueError("a part must have at most 65536 positions of an object")
         if reply is not None:
             part = read_row(reply, count, first, self.striping, self.mac, self.with_data)
         part.states.resize(count, UNANSWERED)

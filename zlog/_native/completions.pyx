@@ -57,7 +57,7 @@ cdef string_view reply_view(reply) except *:
     if isinstance(reply, Payload):
         return (<Payload> reply).buffer.bytes
     if not isinstance(reply, bytes):
-        raise TypeError(f"a reply is bytes, not {type(reply).__name__}")
+        raise TypeError(f"a reply must be bytes, not {type(reply).__name__}")
     return view_of(<bytes> reply)
 
 
@@ -72,7 +72,7 @@ cdef object keeper(reply, const CppBuffer& plain):
 
 cdef int well_formed(int decoded, str what) except -1:
     if decoded == 2:
-        raise UnsupportedVersion(f"a newer version of zlog made the {what} that was read")
+        raise UnsupportedVersion(f"a newer version of zlog wrote the {what} that was read")
     if decoded != 0:
         raise CorruptEntry(f"the store answered with a malformed {what}")
     return 0
@@ -108,7 +108,7 @@ cdef class CompletionQueue:
         if self.pid != getpid():
             raise StoreUnavailable(
                 "a completion queue does not work in a forked child",
-                hint="Make a new one there.",
+                hint="Create a new queue in the child process.",
                 retryable=False,
             )
         return 0

@@ -159,7 +159,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
 
 cdef awaited_twice():
-    return RuntimeError("an append to a log is awaited once, and makes one entry")
+    return RuntimeError("an append to a log can be awaited only once")
 
 
 # Advances an append: submits it, and returns its position once it is completed.

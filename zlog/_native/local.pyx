@@ -79,12 +79,12 @@ cdef bint granted(int error) except -1:
     if error == -ETIMEDOUT:
         raise SequencerTimeout(
             "a stopped process holds the shared sequencer",
-            hint="Let it continue (`kill -CONT`), or end it.",
+            hint="Resume that process (`kill -CONT`), or end it.",
         )
     if error == -ENOSPC:
         raise SequencerUnavailable(
             "the shared sequencer serves 1024 logs and has no space for another",
-            hint="Remove logs, or keep some in another directory.",
+            hint="Remove logs, or store some of them in another directory.",
         )
     if error == -EOVERFLOW:
         raise LogExhausted("the log has no position left below 2^63")
@@ -225,7 +225,7 @@ cdef check_holds_store(path):
     if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
         raise StoreUnavailable(
             f"there is no store in {os.path.abspath(path)}",
-            hint="`zlog create` makes one; check the URL and $ZLOG_STORE.",
+            hint="`zlog create` creates one. Check the URL and $ZLOG_STORE.",
             retryable=False,
         )
 
@@ -234,13 +234,13 @@ cdef size_of(file):
     try:
         return os.stat(file).st_size
     except OSError as failed:
-        raise from_code(-failed.errno, f"can't look at {file}") from failed
+        raise from_code(-failed.errno, f"can't examine {file}") from failed
 
 
 cdef not_a_directory(path):
     return StoreUnavailable(
-        f"{os.path.abspath(path)} is not a directory, as an embedded store is",
-        hint="Choose another path; check the URL and $ZLOG_STORE.",
+        f"{os.path.abspath(path)} is not a directory, but an embedded store must be one",
+        hint="Choose another path. Check the URL and $ZLOG_STORE.",
         retryable=False,
     )
 
@@ -252,7 +252,7 @@ cdef make_directory(path):
         raise not_a_directory(path) from None
     except OSError as failed:
         raise StoreUnavailable(
-            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}",
+            f"can't create the store's directory {os.fspath(path)}: {failed.strerror}",
             hint="Choose a directory that this user may write to.",
         ) from failed
 
@@ -262,12 +262,12 @@ READ_ONLY_URL = "?mode=ro"
 NOT_OPENED = {
     # What happened, what to do, and whether the call may work later.
     -EPROTO: (
-        "{folder} holds something else, or a store of another version of zlog{more}",
-        "Choose another directory, or use the version that made it.",
+        "{folder} does not contain a store of this version of zlog{more}",
+        "Choose another directory, or use the version of zlog that created the store.",
         False,
     ),
     -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
-    -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
+    -EBUSY: ("can't open the store in {folder}: {reason}", "Try again later.", True),
     -EUCLEAN: (
         "data.mdb in {folder} is not the database that was last written there: it was restored from a"
         " backup, or overwritten",
@@ -277,8 +277,8 @@ NOT_OPENED = {
     ),
     -EACCES: (
         "can't open the store in {folder}: {reason}",
-        "To write, this user needs the right to read and write the directory and its files. To read,"
-        f" it is enough to put {READ_ONLY_URL} at the end of the URL.",
+        "To write, this user needs read and write access to the directory and its files. To only"
+        f" read, add {READ_ONLY_URL} to the URL.",
         False,
     ),
 }
@@ -312,16 +312,16 @@ cdef not_restored(str folder, str backup, int error, str reason):
     if error == -EBUSY:
         return StoreUnavailable(
             f"can't restore the store in {folder}: {reason}",
-            hint=f"End those who use it (`fuser -v {folder}/data.mdb` lists them), then try again.",
+            hint=f"End the processes that use it (`fuser -v {folder}/data.mdb`), then try again.",
         )
     if error in (-EPROTO, -EIO):
         more = f" ({reason})" if reason else ""
         return StoreUnavailable(
             f"{backup} is not an embedded store of this version of zlog, or is damaged{more}",
-            hint="Take another backup.",
+            hint="Use another backup.",
             retryable=False,
         )
-    return from_code(error, f"restore the store in {folder} from {backup}")
+    return from_code(error, f"can't restore the store in {folder} from {backup}")
 
 
 cdef class EmbeddedStore(HostStore):
@@ -395,11 +395,11 @@ cdef class EmbeddedStore(HostStore):
         if error == -EBUSY:
             raise StoreUnavailable(
                 f"can't compact {file}: {reason.decode()}",
-                hint=f"End them (`fuser -v {file}` lists them), then try again.",
+                hint=f"End the processes that use it (`fuser -v {file}`), then try again.",
             )
         if error in (-ENOSPC, -EDQUOT):
             raise StoreUnavailable(
-                f"can't compact {file}: its disk has no space for the copy that takes its place",
+                f"can't compact {file}: its disk has no space for the copy that replaces it",
                 hint="Free space on the disk by other means, or move the store to a larger one."
                 f" The copy takes {before:,} bytes less the free space in the file, which appends"
                 " use anyway.",

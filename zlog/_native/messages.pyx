@@ -88,7 +88,7 @@ cdef Runs runs_of(uint32_t striping, positions) except *:
     else:
         made = Runs.of(striping_of(striping), positions_of(positions), &runs)
     if not made:
-        raise ValueError("positions must ascend, be of one object, and at most 65536")
+        raise ValueError("positions must be ascending, belong to one object, and be at most 65536")
     return runs
 
 
@@ -131,7 +131,7 @@ cdef bytes further_bytes(const Further& further):
 
 cdef int valid(bint encoded, str what) except -1:
     if not encoded:
-        raise ValueError(f"not a valid {what} request: a value is out of its bounds")
+        raise ValueError(f"not a valid {what} request: a value is out of range")
     return 0
 
 

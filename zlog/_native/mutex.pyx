@@ -43,7 +43,7 @@ cdef int brief_locks_held() noexcept:
 
 def reentrant_call() -> ReentrantCall:
     """Return the error of a call that would wait for another call of its own thread."""
-    return ReentrantCall("this thread is in another call, which this one would wait for")
+    return ReentrantCall("this call would wait for another call of the same thread")
 
 
 def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
@@ -77,7 +77,7 @@ cdef class Mutex:
         """
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.born != forks:
-            raise inherited_error("what this call needs")
+            raise inherited_error("an object that this call needs")
         if self.depth and self.owner == me:
             if not self.reentrant:
                 if blocking:
@@ -99,7 +99,7 @@ cdef class Mutex:
             if self.lock.acquire(True, 0.1):
                 return True
         raise StoreTimeout(
-            "another thread, in the middle of a call, has not run for a minute",
+            "another thread has made no progress in a call for a minute",
             hint="It may be in a signal handler, or in a debugger.",
         )
 

@@ -60,11 +60,11 @@ cdef enum:
 
 cdef object buffer_of(item):
     if isinstance(item, str):
-        raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+        raise TypeError("an entry must be bytes, not str: encode it first, as in text.encode()")
     try:
         return memoryview(item)
     except TypeError:
-        raise TypeError(f"an entry is bytes, not {item!r}") from None
+        raise TypeError(f"an entry must be bytes, not {item!r}") from None
 
 
 def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
@@ -95,16 +95,16 @@ cdef tuple checked_tags(tags):
 cdef tuple check_tags(tags):
     cdef Py_ssize_t size
     if isinstance(tags, (str, bytes)):
-        raise TypeError(f"tags are a collection of text, not one: write ({tags!r},)")
+        raise TypeError(f"tags must be a collection of strings, not a string: write ({tags!r},)")
     if not isinstance(tags, Iterable):
-        raise TypeError(f"tags are a collection of text, not {tags!r}")
+        raise TypeError(f"tags must be a collection of strings, not {tags!r}")
     found = tuple(tags)
     for tag in found:
         if not isinstance(tag, str):
-            raise TypeError(f"a tag is text, not {tag!r}")
+            raise TypeError(f"a tag must be a string, not {tag!r}")
     found = tuple(dict.fromkeys(found))
     if len(found) > ENTRY_TAGS_MAX:
-        raise InvalidTag(f"{len(found)} tags; an entry has up to {ENTRY_TAGS_MAX}")
+        raise InvalidTag(f"an entry can have at most {ENTRY_TAGS_MAX} tags, not {len(found)}")
     for tag in found:
         try:
             size = len(tag.encode())
@@ -114,7 +114,7 @@ cdef tuple check_tags(tags):
             ) from None
         if not 0 < size <= TAG_BYTES_MAX:
             raise InvalidTag(
-                f"the tag {tag[:40]!r} has {size} bytes in UTF-8; tags have 1 to {TAG_BYTES_MAX}"
+                f"the tag {tag[:40]!r} has {size} bytes in UTF-8; it must have 1 to {TAG_BYTES_MAX}"
             )
     return found
 
@@ -143,7 +143,7 @@ def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]
 def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> list[NewEntry]:
     """Return entries, each with its own tags. Raises ValueError if the lengths differ."""
     if len(entries) != len(tags):
-        raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
+        raise ValueError(f"tags_each has {len(tags)} items for {len(entries)} entries")
     return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
 
 
@@ -167,15 +167,15 @@ cdef class EntryColumn:  # Sequence[bytes]
         cdef Py_buffer* of_content = PyMemoryView_GET_BUFFER(content)
         cdef Py_ssize_t i
         if not ends.c_contiguous or not content.c_contiguous or of_ends.len % 4 or not of_ends.len:
-            raise ValueError("a column is made of (n + 1) × int32, and bytes")
+            raise ValueError("a column needs n + 1 contiguous int32 offsets, and bytes")
         self.keeper = (ends, content)
         self.ends, self.data = <const int32_t*> of_ends.buf, <const char*> of_content.buf
         self.count = of_ends.len // 4 - 1
         for i in range(self.count):
             if self.ends[i] > self.ends[i + 1]:
-                raise ValueError("a column's offsets ascend")
+                raise ValueError("a column's offsets must be in ascending order")
         if self.ends[0] < 0 or self.ends[self.count] > of_content.len:
-            raise ValueError("a column's offsets are within its data")
+            raise ValueError("a column's offsets must be within its data")
 
     def __len__(self) -> int:
         return self.count
@@ -186,14 +186,14 @@ cdef class EntryColumn:  # Sequence[bytes]
         if isinstance(which, slice):
             start, stop, step = which.indices(self.count)
             if step != 1:
-                raise ValueError("a part of a column is made of entries in a row")
+                raise ValueError("a slice of a column must have step 1")
             part = EntryColumn.__new__(EntryColumn)
             part.keeper, part.data = self.keeper, self.data
             part.ends, part.count = self.ends + <Py_ssize_t> start, max(0, stop - start)
             return part
         i = which
         if not 0 <= i < self.count:
-            raise IndexError("a column is counted from its beginning, up to its length")
+            raise IndexError("the index must be 0 or more and below the length of the column")
         return PyBytes_FromStringAndSize(self.data + self.ends[i], self.size(i))
 
     cdef Py_ssize_t size(self, Py_ssize_t i) noexcept:

@@ -101,7 +101,7 @@ def find_librados() -> str:
         )
     if error != 0:
         raise StoreUnavailable(
-            f"librados is older than Ceph Octopus, it lacks {words}",
+            f"librados is older than Ceph Octopus and lacks {words}",
             hint="Install a newer librados2.",
             retryable=False,
         )
@@ -144,7 +144,7 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
     if offset is None:
         raise StoreUnavailable(
             f"can't use a rados.Ioctx of {kind.__basicsize__} bytes: this release of python-rados"
-            " keeps librados' I/O context at a place that zlog does not know",
+            " stores librados' I/O context at an offset unknown to zlog",
             hint="Pass a URL instead: ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME].",
             retryable=False,
         )
@@ -276,7 +276,7 @@ cdef class CephStore(HostStore):
         cdef string fsid
         cdef int error = (<RadosHost*> host.get()).fsid(&fsid)
         if error != 0:
-            raise from_code(error, "find out which cluster it is")
+            raise from_code(error, "can't identify the cluster")
         self.identity = fsid.decode()
         return 0
 

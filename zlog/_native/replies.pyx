@@ -95,7 +95,7 @@ cdef class MacKey:
             self.key.reset(new CppMacKey(view_of(key)))
 
     def __reduce__(self):
-        raise TypeError("the key of a log can't be pickled or copied")
+        raise TypeError("a log's key can't be pickled or copied")
 
 
 cdef class TagTable:
@@ -137,7 +137,7 @@ def crc32c(data: Buffer, uint32_t seed=0) -> int:
     """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
     view = memoryview(data)
     if not view.c_contiguous:
-        raise BufferError("a checksum is of contiguous memory")
+        raise BufferError("a checksum needs contiguous memory")
     cdef Py_buffer* buffer = PyMemoryView_GET_BUFFER(view)
     return cpp_crc32c(string_view(<const char*> buffer.buf, <size_t> buffer.len), seed)
 
@@ -169,7 +169,7 @@ cdef class ReadReply:
 
     cdef uint32_t at(self, Py_ssize_t i) except? 0:
         if not 0 <= i < <Py_ssize_t> self.decoded.count:
-            raise IndexError(f"entry {i} of {self.decoded.count}")
+            raise IndexError(f"index {i} is out of range: there are {self.decoded.count} entries")
         return <uint32_t> i
 
     cdef uint32_t at_id(self, Py_ssize_t i) except? 0:
@@ -296,7 +296,7 @@ def decode_fills(
     cdef uint32_t i
     well_formed(<int> decode_message(reply_view(reply), &decoded), "read reply")
     if decoded.count > asked.size() or not decoded.with_ids:
-        raise CorruptEntry("the store answered a read with ids with something else")
+        raise CorruptEntry("the store did not return append ids as requested")
     return [
         (
             asked[i],

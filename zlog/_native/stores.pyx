@@ -43,7 +43,7 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
             encode(<Request> payload)
         return (<Request> payload).payload
     if not isinstance(payload, bytes):
-        raise TypeError(f"a payload is bytes or a Request, not {type(payload).__name__}")
+        raise TypeError(f"a payload must be bytes or a Request, not {type(payload).__name__}")
     view = view_of(<bytes> payload)
     with nogil:
         copy = RequestBytes.copy_of(view)
@@ -90,7 +90,7 @@ cdef class HostStore:
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
     ) except -1:
         if self.url is not None:
-            raise TypeError("a store is opened once")
+            raise TypeError("a store can be opened only once")
         self.host, self.pid = host, getpid()
         self.url, self.pool, self.namespace = url, pool, namespace
         self.identity = ""
@@ -262,8 +262,8 @@ cdef class HostStore:
     def compact(self) -> int:
         self.opened()
         raise ZlogError(
-            f"{self.url} has no file that could be compacted",
-            hint="Only an embedded store, file:///PATH, has one.",
+            f"{self.url} cannot be compacted, because it has no file",
+            hint="Only an embedded store, file:///PATH, has a file.",
         )
 
     def close(self) -> None:

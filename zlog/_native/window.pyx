@@ -55,7 +55,7 @@ cdef class Window:
 
     def __cinit__(self, uint64_t start, uint64_t end, MacKey mac):
         if end < start:
-            raise ValueError("a window's end lies before its start")
+            raise ValueError("a window's end must not be below its start")
         self.start, self.end = start, end
         self.unanswered = <Py_ssize_t> (end - start)
         self.parts, self.mac = [], mac
@@ -76,7 +76,7 @@ cdef class Window:
         cdef uint32_t i, index = <uint32_t> len(self.parts)
         cdef size_t at
         if not self.start <= first < self.end:
-            raise ValueError("the reply is not about this window")
+            raise ValueError("the reply belongs to another window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
         part = read_row(reply, asked, first, places, self.mac, True)
         self.parts.append(part)
@@ -107,7 +107,7 @@ cdef class Window:
 
     def __getitem__(self, Py_ssize_t at) -> Entry | int | None:
         if not 0 <= at < <Py_ssize_t> self.states.size():
-            raise IndexError(f"item {at} of {self.states.size()}")
+            raise IndexError(f"index {at} is out of range: the length is {self.states.size()}")
         if self.states[at] == UNANSWERED:
             return None
         return self.entry(at) if self.states[at] == 0 else self.states[at]

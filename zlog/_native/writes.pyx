@@ -65,12 +65,12 @@ cdef WriteHead write_head(
     head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
     head.striping = striping_of(striping)
     if compression not in _COMPRESSIONS:
-        raise ValueError(f"no compression is called {compression!r}")
+        raise ValueError(f"unknown compression {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
     head.tags = NULL
     head.mac = mac_of(mac)
     if head.mac != NULL and not head.mac.known():
-        raise ValueError("entries get MACs from clients with the log's key only")
+        raise ValueError("only clients with the log's key can write entries with MACs")
     return head
 
 
@@ -109,7 +109,7 @@ def encode_write(
     cdef TagsTaken tags
     cdef bytes out
     if not len(positions) == len(numbers) == len(data):
-        raise ValueError("positions, numbers and data must be equally long")
+        raise ValueError("positions, numbers and data must have the same length")
     entries.reserve(len(positions))
     owned = entries_owned(data)
     for position, number, content in zip(positions, numbers, owned):
@@ -122,8 +122,8 @@ def encode_write(
         head.tags = &tags.taken
     if encoder.begin(head, entries.data(), entries.size(), False, 0) != 0:
         raise ValueError(
-            "not a valid write: positions must ascend and be of one object, numbers must be within"
-            " 2**32 of each other, the writer's id has 16 bytes, and the limits hold"
+            "not a valid write: positions must ascend within one object, numbers must differ by"
+            " less than 2**32, the writer's id must have 16 bytes, and no limit may be exceeded"
         )
     with nogil:
         encoder.compress()

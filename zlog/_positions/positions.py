@@ -80,8 +80,9 @@ class Positions:
             await self.check_appendable(deadline)
             if deadline.expired:
                 raise busy or SequencerTimeout(
-                    f"log {self.layout.view.log!r}: the time was up before a position was granted",
-                    hint="Nothing was written; give the call more time: `timeout=`, `--timeout`.",
+                    f"log {self.layout.view.log!r}: no position was granted in time",
+                    hint="Nothing was written. Give the call more time with `timeout=` or"
+                    " `--timeout`.",
                 )
             view = self.layout.view
             if not view.sequencer:
@@ -175,7 +176,8 @@ class Positions:
             view, first = await self.grant(count, deadline)
             if not view.sequencer:
                 raise SequencerUnavailable(
-                    f"log {view.log!r} has no sequencer, and only a sequencer reserves positions",
+                    f"log {view.log!r} has no sequencer, and only a sequencer can reserve"
+                    " positions",
                     hint="Start one: `zlog seqr`.",
                 )
             end = first + count
@@ -192,7 +194,7 @@ class Positions:
         """Raise BeyondTail if the tail is below ``end``. Requests the tail only if necessary."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
-                f"can't {action} {position}, which is not granted yet: the tail of log"
+                f"can't {action} {position}, which has not been granted yet: the tail of log"
                 f" {self.layout.view.log!r} is {tail}"
             )
 
@@ -384,9 +386,7 @@ def takes_appends(view: View) -> bool:
 def check_takes_appends(view: View) -> None:
     """Raise AppendRefused if a log does not take appends from all clients."""
     if view.mirror:
-        raise AppendRefused(
-            f"log {view.log!r} is a mirror, which takes entries from its source only"
-        )
+        raise AppendRefused(f"log {view.log!r} is a mirror and takes entries only from its source")
     if view.read_only:
         raise AppendRefused(
             f"log {view.log!r} is read-only",
@@ -395,7 +395,7 @@ def check_takes_appends(view: View) -> None:
         )
     if view.writer is not None:
         raise AppendRefused(
-            f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
+            f"log {view.log!r} is exclusive to its writer, {describe(view.writer)}",
             hint="Let that writer append. If it no longer runs, take the log over (`log.writer()`,"
             " `zlog append LOG --exclusive`) or open it to all clients (`zlog access fence LOG`).",
         )

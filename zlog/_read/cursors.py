@@ -118,13 +118,14 @@ class Cursors:
         if reply.code == Code.LIMIT_REACHED:
             raise LimitReached(
                 f"log {self._address.name!r} has {reply.number} cursors, which is the limit",
-                hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
+                hint="`zlog cursor ls` lists them, and `zlog cursor rm` removes those"
+                " without a reader.",
             )
         if reply.code == Code.BELOW_TRIM_POINT:
             raise Invalidated(
-                f"cursor {name!r} cannot be put at {position}: log {self._address.name!r} is"
+                f"cursor {name!r} cannot be set to {position}: log {self._address.name!r} is"
                 f" trimmed below {reply.number}",
-                hint="Begin at `earliest`, the first position that is left.",
+                hint="Start at `earliest`, the oldest position that has not been trimmed.",
             )
         return reply
 
@@ -155,6 +156,8 @@ def check_spec(spec: PositionSpec | None) -> None:
     """Raise TypeError or ValueError if this is neither a position nor a name for one."""
     if isinstance(spec, str):
         if spec not in ("earliest", "latest"):
-            raise ValueError(f"a cursor begins at 'earliest', 'latest' or a position, not {spec!r}")
+            raise ValueError(
+                f"a cursor must start at 'earliest', 'latest' or a position, not {spec!r}"
+            )
     elif spec is not None:
         check_position(spec)

@@ -58,7 +58,7 @@ def no_entry(gap: Gap, log: str) -> ZlogError:
     what = f"position {gap.position} of log {log!r}"
     why = "" if gap.detail is None else f" ({gap.detail})"
     if gap.kind is GapKind.UNWRITTEN:
-        return NotWritten(f"{what} holds nothing yet")
+        return NotWritten(f"{what} has not been written yet")
     if gap.kind is GapKind.LOST:
         return CorruptEntry(f"{what} is lost{why}", gap=gap)
     if gap.kind is GapKind.FORGED:

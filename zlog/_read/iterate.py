@@ -81,9 +81,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.window_bytes is not None and self.window_bytes < 1:
-            raise ValueError(f"a window takes at least one byte, not {self.window_bytes}")
+            raise ValueError(f"window_bytes must be at least 1, not {self.window_bytes}")
         if self.indexes is not None and any(index < 0 for index in self.indexes):
-            raise ValueError("a stripe's objects are numbered from 0")
+            raise ValueError("the index of a stripe object must be 0 or more")
 
     @property
     def wanted(self) -> Wanted | None:

@@ -171,7 +171,7 @@ class Reader:
         damaged: list[int] = []
         reply = decode_read(payload, asked, self.layout.macs.key, self.with_data)
         if reply.count == 0:
-            raise StoreTimeout("the store answered a read with nothing")
+            raise StoreTimeout("the store returned an empty answer to a read")
         for i in range(reply.count):
             found[asked[i]] = slot = slot_of(reply, i, asked[i], name)
             if isinstance(slot, Entry):
@@ -231,9 +231,9 @@ class Reader:
                 return
             if last:
                 raise StoreTimeout(
-                    f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in each"
-                    f" replica of object {name} that answered; a replica that may have it did not",
-                    hint="Try again once its OSDs are up and clean (`ceph health detail`).",
+                    f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in the"
+                    f" asked replicas of {name}, and a replica that may have it did not answer",
+                    hint="Try again when all OSDs are up and clean (`ceph health detail`).",
                 )
             await io.sleep(pause)
             pause *= 2

@@ -74,7 +74,7 @@ class Wanted(NamedTuple):
         none.
         """
         if match not in ("any", "all"):
-            raise ValueError(f'match is "any" or "all", not {match!r}')
+            raise ValueError(f'match must be "any" or "all", not {match!r}')
         checked = tags_checked(tags)
         if not checked:
             raise ValueError("`tags` is empty; omit it to read all entries")
@@ -439,5 +439,5 @@ async def last_entry(reader: Reader, wanted: Wanted | None, timeout: Timeout) ->
             if isinstance(item, Entry):
                 return item
         if deadline.expired:
-            raise StoreTimeout("the time was up before an entry with the tag was found")
+            raise StoreTimeout("no entry with the tag was found in time")
     return None

@@ -40,7 +40,7 @@ def as_time(when: datetime | float) -> datetime:
         except OverflowError:
             raise ValueError(f"{when!r} is before the year 1 or after 9999 in UTC") from None
     if isinstance(when, bool) or not isinstance(when, (int, float)):
-        raise TypeError(f"a time is a datetime or seconds since 1970, not {when!r}")
+        raise TypeError(f"a time must be a datetime or seconds since 1970, not {when!r}")
     try:
         if not math.isfinite(when):
             raise ValueError
@@ -89,5 +89,5 @@ async def first_entry(reader: Reader, position: int, end: int, deadline: Deadlin
             position = each + 1
         looks += 1
         if deadline.expired and position < end:
-            raise StoreTimeout("the time was up while entries were looked for by their time")
+            raise StoreTimeout("the search for entries by their time did not finish in time")
     return None

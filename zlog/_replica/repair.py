@@ -110,7 +110,7 @@ async def _salvage(
     newest = 0 if len(found) == 1 else replies.newest(name, [each.value for each in found])
     if newest is None:
         what = (object, found[0].name.decode(errors="replace"))
-        _logger.warning("object %s: replicas of %s contradict each other: not repaired", *what)
+        _logger.warning("object %s: not repaired: the replicas of %s contradict each other", *what)
         return None
     return found[newest]
 

@@ -171,7 +171,11 @@ async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Rep
                 break
     if not (sound and call.method == "read") and not await replicas.all_answered():
         what = (call.object, call.method)
-        _logger.warning("object %s: not all replicas answered for the damaged one: %s waits", *what)
+        _logger.warning(
+            "object %s: the primary replica is damaged and not all others answered, so %s has"
+            " to wait",
+            *what,
+        )
         return TIMED_OUT
     if len(sound) != 1:
         return reply

@@ -58,7 +58,7 @@ class Credentials:
             raise SequencerRefused(
                 f"can't speak TLS with sequencers: {reason_of(error)} ({files})",
                 hint="Check sequencer_ca, sequencer_cert and sequencer_key in the store's URL, or"
-                " the variables ZLOG_SEQUENCER_CA, …_CERT and …_KEY.",
+                " the variables ZLOG_SEQUENCER_CA, ZLOG_SEQUENCER_CERT and ZLOG_SEQUENCER_KEY.",
             ) from error
         return context
 
@@ -88,7 +88,7 @@ def reason_of(error: Exception) -> str:
     """Return why something failed, without error numbers and locations in C sources."""
     if isinstance(error, ssl.SSLError):
         if "PEM lib" in str(error):  # OpenSSL's words for a missing part of the file
-            return "the file lacks a certificate or its private key, in PEM"
+            return "the file must contain a certificate and its private key in PEM"
         return str(error)
     if isinstance(error, socket.gaierror):
         return error.strerror or str(error)

@@ -171,7 +171,7 @@ class ReplyReader:
                     replies.append(Reply(*frame))
                     continue
                 if frame[4] > self._payload_bytes_max:
-                    raise ValueError(f"a payload of {frame[4]} bytes was announced")
+                    raise ValueError(f"a payload of {frame[4]} bytes is not allowed")
                 self._head = frame
                 self._payload = Payload(frame[4])
             else:

@@ -16,16 +16,17 @@ CONNECT_SECONDS_MAX = 1.0
 """The time limit of an attempt to connect, including the greeting."""
 
 _PROOF_HINT = (
-    "Name the file with the sequencer's token: sequencer_token_file=PATH in the store's URL, or"
-    " the variable ZLOG_SEQUENCER_TOKEN_FILE."
+    "Specify the file with the sequencer's token: sequencer_token_file=PATH in the store's URL,"
+    " or the variable ZLOG_SEQUENCER_TOKEN_FILE."
 )
 _CERTIFICATE_HINT = (
-    "Name a certificate and its key: sequencer_cert=PATH and sequencer_key=PATH in the store's"
-    " URL, or the variables ZLOG_SEQUENCER_CERT and ZLOG_SEQUENCER_KEY."
+    "Specify a certificate and its key: sequencer_cert=PATH and sequencer_key=PATH in the"
+    " store's URL, or the variables ZLOG_SEQUENCER_CERT and ZLOG_SEQUENCER_KEY."
 )
 _CA_HINT = (
-    "Name the authority of the sequencer's certificate: sequencer_ca=PATH in the store's URL, or"
-    " the variable ZLOG_SEQUENCER_CA. The certificate must name the host in the address."
+    "Specify the certificate authority that signed the sequencer's certificate:"
+    " sequencer_ca=PATH in the store's URL, or the variable ZLOG_SEQUENCER_CA. The certificate"
+    " must name the host in the address."
 )
 _TLS_HINT = (
     "If the sequencer uses TLS, its address is tls://HOST:PORT. If it requires certificates, it may"
@@ -66,12 +67,12 @@ async def _prove(
     proof = token.client_proof(number, challenge)
     reply = await link.call(Kind.PROVE, 0, proof.a, proof.b, b"", deadline)
     if reply.kind != Kind.PROVE or reply.code != Code.OK:
-        raise SequencerRefused(f"{address} has another token than this client", hint=_PROOF_HINT)
+        raise SequencerRefused(f"{address} does not use this client's token", hint=_PROOF_HINT)
     if not same(Pair(reply.a, reply.b), token.server_proof(number, challenge)):
         raise SequencerRefused(
-            f"{address} does not know the token that it asks for",
-            hint="Another program listens at this address: stop it, or correct the sequencer's"
-            " address.",
+            f"{address} asks for a token, but could not prove that it has it",
+            hint="Another program listens at this address. Stop it, or correct the"
+            " sequencer's address.",
         )
 
 
@@ -82,7 +83,7 @@ def _check_hello(address: str, reply: Reply) -> None:
         return
     if reply.code == Code.BAD_VERSION:
         raise OtherProtocol(
-            f"{address} speaks version {reply.a} of the protocol",
+            f"{address} speaks protocol version {reply.a}, which this client does not support",
             hint="Install the same version of zlog on both sides.",
         )
     if reply.code == Code.CERTIFICATE_WANTED:
@@ -99,7 +100,7 @@ def connect_error(address: str, error: Exception, deadline: Deadline) -> Sequenc
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return SequencerRefused(
-            f"{address} shows a certificate that is not trusted here: {error.verify_message}",
+            f"{address} has a certificate that this client does not trust: {error.verify_message}",
             hint=_CA_HINT,
         )
     if deadline.expired:

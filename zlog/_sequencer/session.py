@@ -54,10 +54,10 @@ _WAIT_SLACK_SECONDS = 1.0
 
 _MEANINGS: dict[int, tuple[type[ZlogError], str]] = {
     Code.BAD_REQUEST: (SequencerUnavailable, "refused the request as malformed"),
-    Code.UNAVAILABLE: (SequencerUnavailable, "can't take the log over now"),
-    Code.LOG_NOT_FOUND: (LogNotFound, "finds no such log in its store"),
-    Code.NOT_LEADER: (NotLeader, "does not lead: another sequencer serves it"),
-    Code.OTHER_STORE: (OtherStore, "serves another store, not this copy of it"),
+    Code.UNAVAILABLE: (SequencerUnavailable, "can't take over the log now"),
+    Code.LOG_NOT_FOUND: (LogNotFound, "does not find the log in its store"),
+    Code.NOT_LEADER: (NotLeader, "is a standby; another sequencer leads"),
+    Code.OTHER_STORE: (OtherStore, "serves the original store, not this copy of it"),
     Code.LIMIT: (SequencerBusy, "has reached one of its limits"),
 }
 
@@ -199,7 +199,7 @@ class Session:
                 dead_epoch = reply.a
             if lane.handle is handle:
                 lane.handle = None
-        raise SequencerUnavailable(f"log {log}: {self._address} closes it again after each OPEN")
+        raise SequencerUnavailable(f"log {log}: {self._address} closes the log after each OPEN")
 
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
@@ -247,7 +247,7 @@ class Session:
     ) -> Handle:
         """Open the log on the link if no other call does."""
         if not await lane.guard.acquire(deadline):
-            raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
+            raise SequencerTimeout(f"log {log}: {self._address} did not open the log in time")
         try:
             handle = lane.handle
             if handle is not None and handle.link is link:
@@ -271,7 +271,10 @@ class Session:
 
     def _error(self, code: int, log: LogAddress | None = None) -> ZlogError:
         about = f"log {log}: " if log else ""
-        refused = (SequencerUnavailable, "refused" if code in set(Code) else f"said {code}")
+        refused = (
+            SequencerUnavailable,
+            "refused" if code in set(Code) else f"answered with code {code}",
+        )
         kind, meaning = _MEANINGS.get(code, refused)
         return kind(f"{about}{self._address} {meaning}")
 

@@ -32,8 +32,8 @@ class SharedSequencerClient:
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Refuse, because only a change of view activates this sequencer."""
         raise SequencerUnavailable(
-            f"log {log}: the store's sequencer is not active; only a change of view activates it",
-            hint="Append to the log: the append makes a view that activates the sequencer.",
+            f"log {log}: the store's sequencer is not active, and only a new view activates it",
+            hint="Append to the log. The append creates a view that activates the sequencer.",
         )
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

@@ -41,14 +41,16 @@ class Token:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) < TOKEN_BYTES_MIN:
-            raise ValueError(f"a token has {TOKEN_BYTES_MIN} bytes or more, not {len(secret)}")
+            raise ValueError(
+                f"a token must have {TOKEN_BYTES_MIN} bytes or more, not {len(secret)}"
+            )
         self._secret = secret
 
     def __repr__(self) -> str:
         return "Token(…)"
 
     def __reduce__(self) -> str:
-        raise TypeError("a token is not copied or pickled")
+        raise TypeError("a token cannot be copied or pickled")
 
     def client_proof(self, number: int, challenge: Pair) -> Pair:
         """Return the proof that a client sends."""

@@ -189,7 +189,7 @@ class ExportReader:
         self._frame_at = self._at
         kind, length, crc = _FRAME.unpack(self._read(_FRAME.size))
         if length > _BODY_BYTES_MAX:
-            raise self._damaged("a frame is longer than any can be")
+            raise self._damaged("a frame is longer than the format allows")
         body = self._read(length)
         if _crc(kind, body) != crc:
             raise self._damaged("a frame fails its checksum")
@@ -218,8 +218,8 @@ class ExportReader:
 
     def _damaged(self, why: str) -> ExportDamaged:
         return ExportDamaged(
-            f"the export is damaged in the frame at byte {self._frame_at}: {why}; it is sound up to"
-            f" position {self.position}"
+            f"the export is damaged in the frame at byte {self._frame_at}: {why}. It is"
+            f" intact up to position {self.position}"
         )
 
 

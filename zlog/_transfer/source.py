@@ -24,8 +24,8 @@ _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
 
 _HINTS = {
     GapKind.LOST: (
-        "On Ceph `zlog check LOG --repair --replicas 8` restores it from another replica."
-        " To copy the log without it, trim position {1}."
+        "On Ceph, `zlog check LOG --repair --replicas 8` restores the entry if another replica"
+        " has it. To copy the log without the entry, trim position {1}."
     ),
     GapKind.FORGED: "{0} To copy the log without the entry, trim position {1}.",
 }
@@ -62,8 +62,8 @@ class Source(Prefetcher[list[Piece]]):
         """Return an error which says that the hole at ``position`` cannot be copied."""
         return NotWritten(
             f"position {self.position} of log {self.reader.layout} is a hole that was not filled",
-            hint="Open the log in a writable store, with a hole time-out, to fill it. Or"
-            " copy the positions below it.",
+            hint="To fill the hole, open the log in a writable store with a hole timeout."
+            " Or copy only the positions below it.",
         )
 
     async def finish(

@@ -90,8 +90,8 @@ class Target:
             raise CopyDiffers(f"{self} is not a mirror: it has entries of its own")
         if view.options[MIRROR_OF] == MIRROR_ENDED:
             raise CopyDiffers(
-                f"{self} is being promoted to a log of its own",
-                hint="Finish the promotion: `zlog access promote LOG`.",
+                f"{self} is being promoted to an independent log",
+                hint="Finish the promotion with `zlog access promote LOG`.",
             )
 
     def compare(self, source: str, mark: Mark | None, own: Mark | None, position: int) -> None:
@@ -120,8 +120,8 @@ class Target:
             return
         if view.tail_floor:
             raise CopyDiffers(
-                f"{self} lacks positions {self.tail} to {position - 1} in between",
-                hint=f"Copy these first: `zlog export SOURCE --from {self.tail}`.",
+                f"{self} lacks positions {self.tail} to {position - 1}",
+                hint=f"Copy these positions first: `zlog export SOURCE --from {self.tail}`.",
             )
         # No cursor needs these positions, because the mirror has no entries yet.
         await trim_to(self._layout, position, deadline, past_cursors=True)
@@ -303,8 +303,8 @@ class Target:
     def _lost(self, position: int) -> CorruptEntry:
         return CorruptEntry(
             f"position {position} of {self} is lost, so it can't be compared with its source",
-            hint="`zlog check MIRROR --repair` restores it if another replica of the object has it."
-            " Otherwise copy to a new log: `zlog mirror --as NAME`.",
+            hint="`zlog check MIRROR --repair` restores the entry if another replica of the object"
+            " has it. Otherwise, copy to a new log with `zlog mirror --as NAME`.",
         )
 
     def _taken(self, position: int) -> PositionTaken:

@@ -157,9 +157,9 @@ class Watch:
             jumped = base.clock == self.clock == time.clock and passed > watched + skew_us
             if jumped or passed < watched - skew_us:
                 self.doubt = (
-                    f"the clock of the machine that enforces it went from {_words(base.wall)} to"
-                    f" {_words(wall)} in {watched // 1_000_000} seconds, so nothing was trimmed by"
-                    " age"
+                    "the clock of the machine that enforces retention jumped from"
+                    f" {_words(base.wall)} to {_words(wall)} in {watched // 1_000_000} seconds, so"
+                    " nothing was trimmed by age"
                 )
                 return False
         low, since = (-math.inf, "") if base is None else (base.wall, f"{_words(base.wall)} to ")
@@ -169,8 +169,9 @@ class Watch:
                     continue
                 if not low - skew_us <= at <= wall + skew_us:
                     self.doubt = (
-                        f"the writer of position {position} says that it was {_words(at)}, when it"
-                        f" was {since}{_words(wall)} by the clock of the machine that enforces it"
+                        f"the writer's clock at position {position} showed {_words(at)}, but the"
+                        " clock of the machine that enforces retention showed"
+                        f" {since}{_words(wall)}"
                     )
         return True
 

@@ -33,8 +33,8 @@ _LIMIT_MAX = 2**53
 """Up to this number, limits are stored exactly. They are read back as floats."""
 
 DOUBT_HINT = (
-    "Have NTP set the clocks of the writers and of the machine that enforces retention; or let them"
-    " differ: `zlog retention LOG --skew SPAN`."
+    "Synchronize the clocks of the writers and of the machine that enforces retention, for"
+    " instance by NTP, or allow a larger difference with `zlog retention LOG --skew SPAN`."
 )
 
 
@@ -145,7 +145,10 @@ async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> in
         found, watched = await watch(reader, max(ages), retention.skew, deadline)
         if found.doubt:
             _logger.warning(
-                "retention of log %r: clocks disagree: %s. %s", view.log, found.doubt, DOUBT_HINT
+                "retention of log %r: the clocks disagree: %s. %s",
+                view.log,
+                found.doubt,
+                DOUBT_HINT,
             )
         if watched is not None and retention.age is not None:
             await _trim_up_to(layout, found.old_end(watched, retention.age), deadline)
@@ -178,5 +181,7 @@ async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> None:
             point = held.position
         except CorruptEntry as error:
             what = (layout.view.log, layout.view.trim_point, error, error.hint)
-            _logger.warning("log %r is trimmed to %d; some space is not freed: %s. %s", *what)
+            _logger.warning(
+                "log %r is trimmed to %d, but some space could not be freed: %s. %s", *what
+            )
             break

@@ -59,7 +59,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
     mark = replica.new_id()
     machine = replica.machine
     with replica.port.lock:
-        machine.digests()  # if a `snapshot` fails, it fails here and not in all replicas
+        machine.digests()  # a `snapshot` that fails must fail here, and not in all replicas
     machine.wanted[mark] = None
     try:
         position = await replica.port.append(encode_mark(mark), (replica.tags.space,))
@@ -67,7 +67,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
         frozen = machine.wanted[mark]
     finally:
         del machine.wanted[mark]
-    if frozen is None:  # a trim has overtaken the replica, which now has another state
+    if frozen is None:  # a trim has overtaken the replica, whose state is a later one
         return await _freeze(replica)
     return frozen, mark
 

@@ -11,14 +11,14 @@ from zlog.objects._records import owned
 from zlog.objects.errors import Rejected
 
 DECIDED_MAX = 65536
-"""Transactions whose ids a space remembers, the newest."""
+"""The number of newest transactions whose ids a space remembers."""
 
 RESULTS_BYTES = 1 << 20
-"""Results of commands that a space remembers, the newest, as JSON with their ids."""
+"""The size of the newest command results that a space remembers, as JSON with their ids."""
 
 Code = Literal["committed", "conflict", "rejected", "repeated", "late"]
-"""The outcome of a transaction. ``repeated``: its id had been decided before. ``late``: it is too
-old for the space to know whether it was decided."""
+"""The outcomes of a transaction. ``repeated`` means that its id was decided before, and ``late``
+that the space no longer knows whether it was decided."""
 
 
 class Outcome(NamedTuple):
@@ -27,7 +27,6 @@ class Outcome(NamedTuple):
     Attributes:
         code: the kind of outcome.
         position: the position of the entry that decided the transaction.
-        results: the results of its commands, if it was committed; empty if it is ``repeated`` and
         results: the results of the commands of a committed transaction; empty if it is ``repeated``
             and the space no longer has the results.
         error: why the transaction was rejected.
@@ -46,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a space remembers of a decided transaction."""
+    """The information that a space keeps about a decided transaction."""
 
     attempt: int
     position: int

@@ -14,10 +14,11 @@ from zlog.extension import LogPort
 
 _SELECTED = 12
 _BYTES = 64
-"""Costs relative to reading one entry among all: of a selected entry, and bytes of equal cost."""
+"""The cost of a selected entry, and the number of bytes with the same cost, relative to reading one
+entry among all."""
 
 _POSITIONS_MIN = 64
-"""A window of fewer says nothing."""
+"""A window with fewer entries is not used for the estimate."""
 
 
 class Window(NamedTuple):
@@ -56,11 +57,11 @@ class Feed:
 
     def go_to(self, position: int) -> None:
         """Continue at another position."""
-        self._told = position  # the reader may be ahead, if it holds a gap that may continue
+        self._told = position  # the reader may be ahead, if it has a gap that may continue
         self._ahead = self._port.columns(position, self._tag if self._selects else None)
 
     async def next(self, tail: int) -> Iterator[Window]:
-        """Return the next windows below ``tail``, perhaps none."""
+        """Return the next windows below ``tail``, if any."""
         start = self._ahead.position
         found = [self._window(each) for each in await self._ahead.next(tail)]
         self._told = self._ahead.position if self._selects else _end(found, self._told)
@@ -75,7 +76,7 @@ class Feed:
         return Window(columns, rows, columns.gaps)
 
     def _decide(self, found: Sequence[Window], positions: int) -> None:
-        """Read in the other way from here on if that would have cost less."""
+        """Change to the other way of reading if it would have cost less."""
         if positions < _POSITIONS_MIN:
             return
         own = sum(len(each.rows) for each in found)

@@ -15,10 +15,10 @@ from zlog.objects.errors import LockLost, LockTimeout, OutcomeUnknown, Rejected
 LEASE_SECONDS = 10.0
 
 _RENEWALS = 3
-"""How often a lease is renewed before it would end."""
+"""The number of times that a lease is renewed before it would end."""
 
 _RENEWAL_SECONDS_MAX = 86400.0
-"""Between renewals, however long the lease: no wait takes any number of seconds."""
+"""The maximum time between renewals, because a wait cannot have any length."""
 
 
 class Lease:
@@ -102,9 +102,9 @@ async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout
     try:
         asked = await replica.carry_out(ask, request)
         held = Lease(replica, name, asked.position, lease, began)
-        if not (asked.results and asked.results[0]):  # it was not granted at once, as far as known
+        if not (asked.results and asked.results[0]):  # not granted at once, as far as is known
             await _wait_for_turn(replica, name, held.token, deadline)
-            await held.renew()  # it may have been granted long ago; the lease counts from here
+            await held.renew()  # it may have been granted long ago, so the lease counts from here
     except BaseException as error:
         if held is not None:
             await held.release()

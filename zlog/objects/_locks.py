@@ -58,7 +58,7 @@ class LockState(State):
     def _acquire(self, position: int, owner: Any, lease: float) -> bool:
         asked = Holder(position, owner, float(lease), position)
         if position in self.waiting or (self.holder and self.holder.token == position):
-            raise Rejected("one entry asks for a lock once")
+            raise Rejected("an entry can request a lock only once")
         if self.holder is None:
             self.holder = asked
         else:

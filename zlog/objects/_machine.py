@@ -57,7 +57,7 @@ BUILT_IN: Mapping[str, type[State]] = {
 """Types that every space has, by their names in the log."""
 
 _MARKS_MAX = 8
-"""Checkpoints under way whose states are kept for comparison."""
+"""The number of unfinished checkpoints whose states are kept for comparison."""
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -148,7 +148,7 @@ class Machine:
                     self._check_kinds(position, ops)
                 for op in ops:
                     self._run(position, op)
-            except Rejected:  # all replicas reject it; its writer wants no answer
+            except Rejected:  # all replicas reject it, and its writer expects no answer
                 pass
         elif kind is Commit:
             outcome = self.decide(position, record)  # type: ignore[arg-type]
@@ -187,8 +187,8 @@ class Machine:
             results += [self._run(position, op) for op in ops[1:]]
         except Rejected as error:
             raise ApplyFailed(
-                f"the transaction at {position} is refused in part, though its commands were"
-                f" accepted when it was made: {error}",
+                f"part of the transaction at {position} is refused, although all its commands"
+                f" were accepted when it was created: {error}",
                 position=position,
             ) from error
         return Outcome("committed", position, results)
@@ -213,7 +213,7 @@ class Machine:
                 now: int | None = 0
             elif isinstance(state, MapState):
                 if state.version < snapshot:
-                    continue  # nothing of the object has changed
+                    continue  # the object has not changed at all
                 now = state.count_unchanged(start, end, snapshot)
             else:
                 now = None
@@ -242,15 +242,15 @@ class Machine:
         return result
 
     def _state_for(self, position: int, op: Op) -> State:
-        """Return the object of a command. The first command to a name makes the object."""
+        """Return the object of a command. The first command for a name creates the object."""
         state = typed(self.objects, op.object, op.kind)
         if state is None:
             state = new_state(self._types, op.kind, op.object, position)
             self.objects[op.object] = state
         if op.version > state.class_version:
             raise NewerRecord(
-                f"{op.kind} {op.object!r} has version {state.class_version} here, and the entry at"
-                f" {position} is of version {op.version}",
+                f"{op.kind} {op.object!r} has version {state.class_version} in this program, but"
+                f" the entry at {position} has version {op.version}",
                 position=position,
             )
         return state
@@ -298,8 +298,8 @@ class Machine:
             if mine.get(name, theirs) != theirs:
                 bare = name.partition("\0")[0]
                 raise Diverged(
-                    f"object {bare!r} had another state here, at {manifest.start}, than "
-                    f"in the checkpoint at {position}",
+                    f"object {bare!r} had a different state in this program at {manifest.start}"
+                    f" than in the checkpoint at {position}",
                     position=position,
                 )
 
@@ -321,8 +321,8 @@ class Machine:
             self.objects[found.object] = state
         if found.class_version > state.class_version:
             raise NewerRecord(
-                f"{found.kind} {found.object!r} has version {state.class_version} here, and the"
-                f" checkpoint below {self.position} is of version {found.class_version}",
+                f"{found.kind} {found.object!r} has version {state.class_version} in this program,"
+                f" but the checkpoint below {self.position} has version {found.class_version}",
                 position=self.position,
             )
         if bytes(found.part) != b"\xc0" or found.kind not in ("map", "set", "queue"):
@@ -345,7 +345,8 @@ def new_state(types: Mapping[str, type[Replicated]], kind: str, name: str, posit
     cls = types.get(kind)
     if cls is None:
         raise UnknownObjectType(
-            f"{name!r} is of type {kind!r} (at {position}), and this program has no class for that",
+            f"{name!r} is of type {kind!r} (at {position}), and this program has no class for"
+            " this type",
             position=position,
         )
     return UserState(cls)
@@ -365,14 +366,14 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
         name = type_name(cls)
         if type(name) is not str or type(cls.version) is not int or cls.version < 1:
             raise TypeError(
-                f"{cls.__name__} needs a `type_name` that is a str, and a `version` that is an int"
-                " of 1 or more"
+                f"{cls.__name__} needs a `type_name`, which is a string, and a `version`, which"
+                " is an int of 1 or more"
             )
         try:
             cls()
         except Exception as error:
-            raise TypeError(f"an object of {cls.__name__} can't be made: {error}") from error
+            raise TypeError(f"cannot create an object of {cls.__name__}: {error}") from error
         if name in BUILT_IN or found.get(name, cls) is not cls:
-            raise ValueError(f"two types are called {name!r}: set `type_name` of one")
+            raise ValueError(f"two classes have the type name {name!r}; change one")
         found[name] = cls
     return found

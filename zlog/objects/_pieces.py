@@ -9,19 +9,19 @@ import msgspec
 from zlog.objects._records import digest
 
 PIECE_BYTES = 1 << 20
-"""Of a piece, at most."""
+"""The maximum size of a piece in bytes."""
 
 PIECES_AT_ONCE = 8
-"""Pieces that are written, or read, at the same time."""
+"""The number of pieces that are written or read at the same time."""
 
 _LENGTH_BYTES = 4
-"""Of the length before each chunk, little-endian."""
+"""The format of the length before each chunk."""
 
 _PART_BYTES = 1 << 18
-"""At which a part of an object takes no more items."""
+"""The size in bytes at which a part of an object accepts no more items."""
 
 _MAP, _LIST = b"\xdf", b"\xdd"
-"""What msgpack begins a map and a list with whose count, big-endian, has four bytes."""
+"""The first byte of a msgpack map and list whose number of items has four bytes, big-endian."""
 
 _encode_into = msgspec.msgpack.Encoder().encode_into
 
@@ -108,5 +108,5 @@ class Sum:
 
     @property
     def digest(self) -> str:
-        """The digest of the pieces' bytes."""
+        """Return the digest of the pieces' bytes."""
         return self._digest.hexdigest()

@@ -11,10 +11,10 @@ import msgspec
 from zlog.objects.errors import NewerRecord, Stopped, UnknownRecord
 
 VERSION = 1
-"""Version of all records. A replica stops at a record of an unknown version."""
+"""The version of all records. A replica stops at a record of an unknown version."""
 
 ID_BYTES_MAX = 128
-"""Maximum size of a transaction's id, in UTF-8."""
+"""The maximum size of a transaction's id in bytes of UTF-8."""
 
 Version = Literal[1]
 
@@ -173,7 +173,8 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 NESTING_MAX = 100
-"""Maximum depth of lists and dictionaries. A client with little stack left could not read more."""
+"""The maximum depth of lists and dictionaries. A client with little stack left could not decode
+deeper ones."""
 
 
 def owned(value: Any, levels: int = NESTING_MAX) -> Any:
@@ -186,20 +187,22 @@ def owned(value: Any, levels: int = NESTING_MAX) -> Any:
     kind = type(value)
     if kind in _SCALARS:
         if kind is int and not _INT_MIN <= value <= _INT_MAX:
-            raise ValueError(f"{value} takes more than 64 bits")
+            raise ValueError(f"{value} does not fit in 64 bits")
         if kind is float and not value - value == 0:
             raise ValueError(f"{value} is not a finite number")
         return value
     if not levels:
-        raise ValueError(f"lists and dictionaries are nested more than {NESTING_MAX} deep")
+        raise ValueError(f"lists and dictionaries are nested more than {NESTING_MAX} levels deep")
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
-                raise TypeError(f"keys of dictionaries are str, not {key!r}")
+                raise TypeError(f"dictionary keys must be strings, not {key!r}")
         return {key: owned(each, levels - 1) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [owned(each, levels - 1) for each in value]
-    raise TypeError(f"values are JSON (None, bool, int, float, str, list, dict), not {value!r}")
+    raise TypeError(
+        f"a value must be JSON (None, bool, int, float, str, list, dict), not {value!r}"
+    )
 
 
 def given(value: Any) -> Any:
@@ -219,7 +222,7 @@ def check_key(key: Any) -> str:
         TypeError: ``key`` is not a str.
     """
     if type(key) is not str:
-        raise TypeError(f"a key must be a str, not {key!r}")
+        raise TypeError(f"a key must be a string, not {key!r}")
     return key
 
 
@@ -231,5 +234,5 @@ def check_number(number: int) -> int:
         ValueError: ``number`` takes more than 64 bits.
     """
     if type(number) is not int:
-        raise TypeError(f"a counter takes an int, not {number!r}")
+        raise TypeError(f"a counter accepts only an int, not {number!r}")
     return owned(number)  # type: ignore[no-any-return]

@@ -32,10 +32,10 @@ from zlog.objects._states import Change, Replicated
 from zlog.objects.errors import OutcomeUnknown, PastLost, ResultLost, Stopped, UnsuitableLog
 
 _SLICE = 2000
-"""Entries that are applied at once; readers wait at most that long."""
+"""The number of entries that are applied at once. It limits how long readers wait."""
 
 WAIT_SECONDS = 5.0
-"""Maximum duration of one wait for new entries."""
+"""The maximum duration of one wait for new entries in seconds."""
 
 HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry of the space, which a replica can't pass."""
@@ -97,7 +97,8 @@ class Replica(ProcessBound):
         self.closing: list[Callable[[], None]] = []
         """Functions to call when the space is closed."""
         self.overtaken = 0
-        """How often a trim has overtaken it: listeners have missed entries below ``resumed``."""
+        """The number of times that a trim has overtaken the replica. Listeners have missed entries
+        below ``resumed`` then."""
         self.resumed = machine.position
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
@@ -133,7 +134,7 @@ class Replica(ProcessBound):
         if staleness and self.port.monotonic() - self._fresh <= staleness:
             return
         checked = await self._tails.join(self._check_tail)
-        assert checked is not None  # without a time-out
+        assert checked is not None  # without a timeout
         tail, began = checked
         await self.play_to(tail)
         self._fresh = max(self._fresh, began)
@@ -183,7 +184,7 @@ class Replica(ProcessBound):
             each()
         self.failed = self.failed or StoreUnavailable(
             f"space {self.name!r} of log {self.log!r} is closed; open it again",
-            hint="Close a space when its objects and watches are no longer used.",
+            hint="Close a space only when its objects and watches are no longer used.",
             retryable=False,
         )
 
@@ -210,7 +211,7 @@ class Replica(ProcessBound):
         except BaseException:
             if self.torn:
                 self.failed = Stopped(
-                    f"the entry at {self.machine.position} was interrupted while it was applied",
+                    f"applying the entry at {self.machine.position} was interrupted",
                     position=self.machine.position,
                     hint="Open the space again.",
                 )
@@ -237,7 +238,7 @@ class Replica(ProcessBound):
         raise no_entry(gap, self.log)
 
     async def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
-        """Return the first gap in which an entry of the space may have been."""
+        """Return the first gap that may have contained an entry of the space."""
         port, asked = self.port, False
         for gap in gaps:
             if gap.kind in HIDING:
@@ -287,8 +288,8 @@ class Replica(ProcessBound):
         machine = await restored(self.port, self.name, self.types)
         if machine is None or machine.position <= passed:
             raise PastLost(
-                f"log {self.log!r} was trimmed above {passed}, the position of a replica of space"
-                f" {self.name!r}, and has no later checkpoint"
+                f"log {self.log!r} was trimmed beyond {passed}, which this replica had reached"
+                f" in space {self.name!r}, and has no later checkpoint"
             )
         with self.port.lock:
             self.machine = machine
@@ -317,8 +318,9 @@ class Replica(ProcessBound):
         outcome = await self.carry_out(op, name)
         if not outcome.results:
             raise ResultLost(
-                f"{op[0]} {op[1]!r} has carried out command {name!r}, at {outcome.position}; a trim"
-                " has overtaken this client before it knew the result, and the checkpoint lacks it",
+                f"{op[0]} {op[1]!r} executed command {name!r} at {outcome.position}, but the log"
+                " was trimmed before this client read the result, and the checkpoint does not"
+                " contain it",
                 id=name,
                 position=outcome.position,
             )

@@ -71,7 +71,7 @@ def manifest_of(entry: Entry) -> Manifest:
     try:
         record = decode_record(entry.data)
         if not isinstance(record, Manifest):
-            raise DecodeError("it is tagged as a checkpoint, but is none")
+            raise DecodeError("the entry is tagged as a checkpoint but does not contain one")
     except DecodeError as error:
         raise refusal(entry.data, entry.position, error) from error
     return record

@@ -24,7 +24,7 @@ from zlog.objects._watch import Filter, Watching
 from zlog.objects.errors import AlreadyCommitted, Conflict, PastLost, SpaceNotFound, Stopped
 
 ATTEMPTS = 20
-"""Default maximum of attempts of a transaction."""
+"""The default number of attempts of a transaction."""
 
 
 async def transact(
@@ -32,7 +32,7 @@ async def transact(
 ) -> Any:
     """Run a function in a transaction; see :meth:`zlog.objects.Space.transact`."""
     if attempts < 1:
-        raise ValueError(f"at least one attempt is needed, not {attempts}")
+        raise ValueError(f"the number of attempts must be at least 1, not {attempts}")
     replica.check()
     attempt = 0
     fresh = id is not None
@@ -103,13 +103,13 @@ def refused(outcome: Outcome) -> Conflict:
     if outcome.error is not None:
         raise outcome.error
     if outcome.code == "late":
-        return Conflict("it began before the oldest outcome that the space remembers", items=())
+        return Conflict("it began before the oldest outcome that the space still stores", items=())
     return conflict(outcome.items)
 
 
 async def at(replica: Replica, when: int | datetime) -> Views:
     """Return a past state of a space; see :meth:`zlog.objects.Space.at`."""
-    if not isinstance(replica.failed, Stopped):  # whose past can still be read
+    if not isinstance(replica.failed, Stopped):  # whose past is still readable
         replica.check()
     if isinstance(when, datetime):
         end = await replica.port.find_time(when)
@@ -126,7 +126,7 @@ async def _past(replica: Replica, end: int) -> Replica:
         machine, first = await oldest(replica.port, replica.name, replica.types)
         if machine is None or (machine.position > end and not first):
             raise PastLost(
-                f"space {replica.name!r} has no checkpoint from before {end} that can be read",
+                f"space {replica.name!r} has no readable checkpoint from before {end}",
                 resume=None if machine is None else machine.position,
             )
     past = Replica(replica.port, replica.name, machine, replica.types)
@@ -149,7 +149,7 @@ def watching(
     if key is not None and prefix is not None:
         raise ValueError("give either a key or a prefix, not both")
     if events < 1:
-        raise ValueError(f"a watch keeps at least one event, not {events}")
+        raise ValueError(f"the number of events must be at least 1, not {events}")
     one = None if key is None else (check_key(key), f"{key}\0")
     first, end = one or bounds(prefix, None, None)
     wanted = Filter(object, None if key is None and prefix is None else first, end)
@@ -178,7 +178,7 @@ async def _first_state(
     if machine is not None:
         return machine
     log = port.log
-    no_checkpoint = PastLost(f"space {name!r} of log {log!r} has no checkpoint that can be read")
+    no_checkpoint = PastLost(f"space {name!r} of log {log!r} has no readable checkpoint")
     cursor = await port.cursor(cursor_name(name))
     entries = port.newest(Tags.of(name).space)
     while (items := await entries.next()) is not None:

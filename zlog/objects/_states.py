@@ -18,7 +18,7 @@ NEVER = -1
 """The version of a missing object or key."""
 
 Parts = Callable[[], Iterator[Any]]
-"""Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
+"""Makes the parts of a state for a checkpoint. Later changes do not affect them."""
 
 
 class Replicated(ABC):
@@ -144,12 +144,12 @@ class MapState(State):
     def __init__(self) -> None:
         super().__init__()
         self.cells: dict[str, Cell] = {}
-        self._order: SortedKeys | None = None  # made when a range is first read
+        self._order: SortedKeys | None = None  # created when a range is first read
 
     def apply(self, position: int, command: Any) -> Any:
         key = command[0]
         if type(key) is not str:
-            raise TypeError(f"a key must be a str, not {type(key).__name__}")
+            raise TypeError(f"a key must be a string, not {type(key).__name__}")
         if len(command) == 2:
             if self._order is not None and key not in self.cells:
                 self._order.add(key)
@@ -223,7 +223,7 @@ class CounterState(State):
 
     def apply(self, position: int, command: Any) -> int:
         if type(command) is not int:
-            raise TypeError("a counter takes integers")
+            raise TypeError("a counter accepts only integers")
         self.value = max(COUNTER_MIN, min(COUNTER_MAX, self.value + command))
         self.version = position
         return self.value
@@ -282,7 +282,7 @@ class QueueState(State):
 
     def apply(self, position: int, command: Any) -> list[Any] | None:
         if type(command) is not list or len(command) > 1:
-            raise TypeError("the command of a queue is [value] to push or [] to pop")
+            raise TypeError("a queue's command must be [value] to push or [] to pop")
         if command:
             self.items.append(command[0])
             self.version = position

@@ -56,8 +56,6 @@ class TransactionState(ProcessBound):
         if found != token:
             raise LockLost(f"lock {lock!r} is not held under token {token}")
 
-    # What views read.
-
     def cell(self, name: str, kind: str, key: str) -> Cell | None:
         """See ``Source``."""
         check_key(key)
@@ -131,8 +129,6 @@ class TransactionState(ProcessBound):
     def _range_set(self) -> list[Range]:
         return [(*which, count) for which, count in self._ranges.items()]
 
-    # What views write.
-
     def write_cell(self, name: str, kind: str, key: str, *value: Any) -> None:
         """Put a key, or delete it."""
         check_key(key)
@@ -176,8 +172,6 @@ class TransactionState(ProcessBound):
         self._replica.check()
         typed(self._replica.machine.objects, name, kind)
 
-    # How it ends.
-
     @property
     def read_only(self) -> bool:
         """Whether it has written nothing."""
@@ -195,7 +189,7 @@ def conflict(items: Any) -> Conflict:
     names = ", ".join(
         f"{name!r}" if what is None else f"{name!r} at {what!r}" for name, what in items[:5]
     )
-    return Conflict(f"values that the transaction has read were changed: {names}", items=items)
+    return Conflict(f"values that the transaction has read have changed: {names}", items=items)
 
 
 class TransactionMap(MapView):

@@ -69,7 +69,7 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
     if prefix is None:
         return check_key("" if start is None else start), None if end is None else check_key(end)
     if start is not None or end is not None:
-        raise ValueError("give either a prefix, or a start and an end")
+        raise ValueError("give either a prefix, or a start and an end, but not both")
     return check_key(prefix), after_prefix(prefix) if prefix else None
 
 

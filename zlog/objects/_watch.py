@@ -13,7 +13,7 @@ from zlog.objects._states import Change
 from zlog.objects.errors import PastLost
 
 WATCH_EVENTS = 1000
-"""Events that are kept for a watch that lags, unless it is given another number."""
+"""The default number of events that are kept for a slow watch."""
 
 
 class Filter(NamedTuple):
@@ -40,7 +40,7 @@ class Filter(NamedTuple):
 
 
 Opener = Callable[[int], Awaitable[Replica]]
-"""Makes a replica of its own, whose state is that below a position."""
+"""Creates a separate replica that has the state below a position."""
 
 
 class Watching:
@@ -90,7 +90,7 @@ class Watching:
     def _hear(self, position: int, changes: Sequence[Change]) -> None:
         source = self._replica if self._own is None else self._own
         if source.overtaken != self._overtaken:
-            self._leave()  # trimmed entries are missing
+            self._leave()  # entries were trimmed before they were seen
             return
         if position < self._next:
             return
@@ -114,7 +114,7 @@ class Watching:
         try:
             return await self._next_event()
         except ZlogError:
-            if self._closed:  # so was the log, whose entries it waited for
+            if self._closed:  # the log whose entries it waited for was also closed
                 return None
             raise
 
@@ -156,7 +156,7 @@ class Watching:
         if own.overtaken:
             self._own = None
             raise PastLost(
-                f"the log was trimmed above {self.position}, the position of a watch",
+                f"the log was trimmed beyond {self.position}, which the watch had reached",
                 resume=own.resumed,
             )
 

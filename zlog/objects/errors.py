@@ -27,8 +27,8 @@ class PastLost(ZlogError):
     """
 
     hint = (
-        "Trims past cursors destroy entries that spaces need; restore the log from a copy, or"
-        " create another space."
+        "A trim past cursors has removed entries that the space needs. Restore the log from a"
+        " copy, or create another space."
     )
 
     def __init__(self, message: str, *, resume: int | None = None, hint: str | None = None) -> None:
@@ -45,7 +45,7 @@ class Stopped(ZlogError):
         position: the position of the entry.
     """
 
-    hint = "Find out which program wrote the entry; correct it, and open the space again."
+    hint = "Find out which program wrote the entry, correct the program, and open the space again."
 
     def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -55,13 +55,13 @@ class Stopped(ZlogError):
 class UnknownRecord(Stopped):
     """An entry with the space's tag is not a record of a space."""
 
-    hint = "Find out which program appends entries with the tag of the space."
+    hint = "Find out which program appends entries with the space's tag."
 
 
 class NewerRecord(Stopped):
     """A newer version of zlog, or of an object's class, has written an entry of the space."""
 
-    hint = "Upgrade this program to the version of the others."
+    hint = "Upgrade this program to the version that the other programs use."
 
 
 class UnknownObjectType(Stopped):

@@ -1,9 +1,9 @@
-"""Silences errors of Python workers whose connection Spark has closed.
+"""Suppresses errors of Python workers whose connection Spark has closed.
 
-Spark closes the connection of a worker that was idle for a minute, or whose query was stopped. The
-worker, a process forked from Spark's daemon, then can't answer, and prints the traceback of that
-error on the terminal before it ends. No setting prevents this, so a worker that has imported this
-package ignores such an error.
+Spark closes the connection of a worker that was idle for a minute or whose query was stopped. The
+worker, which Spark's daemon has forked, then fails to answer, and prints a traceback on the
+terminal. No setting of Spark prevents this, so a worker that has imported this package ignores such
+errors.
 """
 
 from __future__ import annotations

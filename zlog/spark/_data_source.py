@@ -38,10 +38,10 @@ _TYPES: dict[str, DataType] = {
 }
 
 _OF_TABLE = "option."
-"""What Spark puts before the names of options that ``CREATE TABLE`` gives."""
+"""The prefix that Spark adds to the names of options from ``CREATE TABLE``."""
 
 _PROVIDER = "provider"
-"""What Spark adds to them."""
+"""Options that Spark adds itself."""
 
 _KEPT = "zlog.options"
 """Key of the first column's metadata under which a table's options are kept."""
@@ -101,7 +101,7 @@ class ZlogDataSource(DataSource):
         return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """Return the options of this read, and of the table if the read is of a table."""
+        """Return the options of this read, with those of the table if it reads a table."""
         kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
         batch, stream = {*BATCH_OPTIONS}, {*STREAM_OPTIONS}
         unused = {name.lower() for name in (batch - stream if streaming else stream - batch)}
@@ -109,8 +109,8 @@ class ZlogDataSource(DataSource):
         options = SourceOptions.parse({**kept, **self.options}, streaming=streaming)
         if schema.fieldNames() != [*options.columns]:
             raise ValueError(
-                f"this read has the columns {', '.join(options.columns)}: give no schema, and no"
-                " list of columns"
+                f"this read has the columns {', '.join(options.columns)}; do not specify a"
+                " schema or a list of columns"
             )
         return options
 
@@ -126,4 +126,4 @@ def _as_sql(options: Mapping[str, str]) -> str:
 
 def _only_append(overwrite: bool) -> None:
     if overwrite:
-        raise ValueError("entries of a log are never overwritten: use the mode append")
+        raise ValueError("a log's entries cannot be overwritten; use the mode append")

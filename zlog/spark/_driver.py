@@ -1,4 +1,4 @@
-"""The planning in Spark's driver: the range of a read, and the part of each task."""
+"""The planning in Spark's driver: the range of a read, and the part of it that each task reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _SAMPLED_STRIPES = 8
-"""Stripes whose objects are asked how large their entries are, before others are joined."""
+"""The number of stripes whose objects report their entries' size before others are joined."""
 
 
 def _resolve(log: zlog.Log, place: Place) -> int:
@@ -85,7 +85,7 @@ class Planner:
 
     @property
     def selection(self) -> Selection:
-        """The options that decide which positions are rows."""
+        """Return the options that decide which positions become rows."""
         options = self.options
         tags = None if options.tags is None else sorted(options.tags)
         match = options.match if tags and len(tags) > 1 else "any"
@@ -97,14 +97,14 @@ class Planner:
         Raises:
             IncompletePlan: the log's stripes do not hold the whole range.
         """
-        # In this order, trimmed positions that the stripes leave out are below the trim point.
+        # In this order, positions that are missing from the stripes are below the trim point.
         stripes, trim_point = self.log.call(
             lambda handle: (handle.stripes(start, end), handle.view.trim_point)
         )
         options = self.options
         sizes = Sizes(self._joined_max(stripes), options.tasks_min, options.tasks_max)
         first = min(max(start, trim_point), end)
-        split(self.log.name, stripes, first, end, sizes)  # raises before it is recorded
+        split(self.log.name, stripes, first, end, sizes)  # this raises before the name is recorded
         kept = [
             replace(each, start=max(first, each.start), end=min(end, each.end))
             for each in stripes
@@ -123,7 +123,7 @@ class Planner:
             if self.options.fail_on_data_loss:
                 raise trimmed_error(self.log, start, trim_point)
             _logger.warning(
-                "log %r: [%d, %d) is trimmed, not read",
+                "log %r: positions [%d, %d) were trimmed before they were read",
                 self.log.name,
                 start,
                 min(trim_point, end),
@@ -176,9 +176,9 @@ class StreamPlanner:
         starting = self.options.starting
         if isinstance(starting, datetime) and starting > datetime.now(timezone.utc):
             raise ValueError(
-                f"startingTimestamp={starting.isoformat()} is in the future: the stream would have"
-                " older entries. Start it at that time, or set startingPosition to latest and"
-                " filter by timestamp"
+                f"startingTimestamp={starting.isoformat()} is in the future, but a stream would"
+                " also contain entries appended before that time. Start the query later, or set"
+                " startingPosition to latest and filter by timestamp"
             )
         position = self._planner.start()
         if (name := self.options.cursor) is not None:
@@ -186,7 +186,7 @@ class StreamPlanner:
         return self._offset(position, position)
 
     def end_now(self) -> None:
-        """End the query at the present tail."""
+        """End the query at the current tail."""
         self._last = self._planner.tail()
 
     def latest(self, start: Offset, entries_max: int | None) -> Offset:
@@ -200,7 +200,7 @@ class StreamPlanner:
         end = self._end(start.position)
         if entries_max is not None:
             first = start.position
-            if not self.options.include_gaps:  # trimmed positions are not rows, and do not count
+            if not self.options.include_gaps:  # trimmed positions are not rows and do not count
                 first = max(first, self.log.open().view.trim_point)
             end = min(end, first + entries_max)
         if end <= start.position:
@@ -211,7 +211,7 @@ class StreamPlanner:
     def _end(self, start: int) -> int:
         if self._last is not None:
             return self._last
-        # Spark asks a hundred times a second: a cheap answer is enough while nothing is new.
+        # Spark asks a hundred times a second, so the answer must be cheap if nothing is new.
         unchecked = self.log.call(lambda handle: handle.tail(checked=False))
         return self._planner.tail() if unchecked > start else start
 
@@ -245,11 +245,11 @@ class StreamPlanner:
     def _unprotected(self, position: int, cursor: int) -> CursorAhead:
         name, log = self.options.cursor, self.log.name
         return CursorAhead(
-            f"cursor {name!r} of log {log!r} is at {cursor}, and this query at {position}: entries"
-            " that it has not read may be trimmed",
+            f"cursor {name!r} of log {log!r} is at {cursor}, but this query is at {position}, so"
+            " entries that it has not read may be trimmed",
             position=cursor,
-            hint="Give each query a cursor of its own (option cursor). If no other query moves this"
-            f" one, remove it, and the query makes it again: `zlog cursor rm {log} {name}`.",
+            hint="Give each query its own cursor (option cursor). If no other query uses this"
+            f" cursor, remove it, and this query creates it again: `zlog cursor rm {log} {name}`.",
         )
 
     def _offset(self, position: int, since: int, recorded: Recorded | None = None) -> Offset:

@@ -1,4 +1,4 @@
-"""Finds the cause of a failure inside Spark: an error of zlog, or Spark's error in one line."""
+"""Finds the cause of a failure in Spark: an error of zlog, or Spark's own error in one line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import zlog
 from zlog.errors import ZlogError
 
 FAILURES = (PySparkException, Py4JError)
-"""What PySpark raises where Spark itself has failed."""
+"""What PySpark raises if Spark itself fails."""
 
 _RAISED = re.compile(r"^zlog\.(?:\w+\.)+(\w+): (.+)$(?:\nHint: (.+)$)?", re.MULTILINE)
 
-_LOSS = "To continue without the lost entries: --allow-data-loss."
+_LOSS = "To continue without the lost entries, use --allow-data-loss."
 _HINTS = {
     "Invalidated": _LOSS,
     "CorruptEntry": _LOSS,
     "LogNotFound": "To read the log that now has the name, use a new table and checkpoint.",
-    "WrongCheckpoint": "Use a table and a checkpoint for this log only: --to, --checkpoint.",
+    "WrongCheckpoint": "Use a separate table and checkpoint for this log (--to, --checkpoint).",
 }
 
 _CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
@@ -32,14 +32,14 @@ _STATE = re.compile(r"(?:\s*SQLSTATE: \w+;?)+$")
 _WORDS = (
     (
         re.compile("No FileSystem for scheme"),
-        "Name the package that supports such URLs: --spark-conf spark.jars.packages=….",
+        "Add the package that supports such URLs with --spark-conf spark.jars.packages=….",
     ),
     (
         re.compile("IOException|NotDirectory|AlreadyExists|AccessControl|AccessDenied|Permission"),
         "Check whether Spark may write to the paths of the table and the checkpoint.",
     ),
 )
-_HINT = "--debug shows the whole output of Spark."
+_HINT = "--debug shows Spark's whole output."
 
 
 def cause(error: BaseException) -> BaseException:

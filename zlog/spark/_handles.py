@@ -17,8 +17,8 @@ from zlog.errors import Invalidated, LogNotFound, ZlogError
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 120.0
-"""How long a store may be out of reach before the query ends. An error ends it for good, so this is
-longer than the budget of a call."""
+"""How long a store may be unreachable before the query ends. An error ends the query permanently,
+so this is longer than the timeout of a call."""
 
 _PAUSE_SECONDS_MAX = 5.0
 
@@ -58,7 +58,7 @@ class LogRef:
         Raises:
             LogNotFound: the log does not exist, or another log has its name.
         """
-        # One per process: neither LMDB's handles nor librados' may be used in a forked child.
+        # Each process has its own, because handles of LMDB and librados do not work after a fork.
         process = os.getpid()
         with _lock:
             log = _logs.get(self._key)
@@ -71,7 +71,8 @@ class LogRef:
                 log = _logs[self._key] = zlog.Log.open(store, self.name, mac_key=path)
         if self.log_id not in (None, log.view.log_id):
             raise LogNotFound(
-                f"log {self.name!r} was removed from {self.store}, and another one has its name",
+                f"log {self.name!r} was removed from {self.store}, and another log now has its"
+                " name",
                 hint="Start the query with a new checkpoint to read the new log.",
             )
         return log
@@ -124,10 +125,10 @@ class Patience:
 
 
 def trimmed_error(log: LogRef, position: int, earliest: int) -> Invalidated:
-    """Return the error of a query that would miss entries that were trimmed too early."""
+    """Return the error of a query that would miss entries, because they were trimmed too early."""
     return Invalidated(
-        f"log {log.name!r} is trimmed below {earliest}, and the query reads from {position} on:"
-        " the entries in between are trimmed",
+        f"log {log.name!r} is trimmed below {earliest}, but the query has only read up to"
+        f" {position}, so it has missed the entries in between",
         hint="Set the option failOnDataLoss to false to continue without them; a cursor (option"
         " cursor) keeps a log from being trimmed too early.",
     )

@@ -15,7 +15,7 @@ C = TypeVar("C", bound=type)
 _OPTIONS: dict[type[ZlogError], str] = {
     KeyNeeded: "Set the option macKeyFile to the path of the file that has the key."
 }
-"""Hints that name an option, where the error's own one names an argument of another call."""
+"""Hints that name an option, for errors whose own hint names an argument of another call."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from zlog.view import Stripe
 
 
 class WrongCheckpoint(ZlogError):
-    """The checkpoint of a query belongs to another log than the one that the query reads."""
+    """The checkpoint of a query belongs to another log than the query reads."""
 
     hint = "Use another checkpoint, or read the log to which this checkpoint belongs."
 
@@ -64,15 +64,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of a batch. Positions are global, so that a change of width doesn't matter.
+    """The end of a batch. Positions do not depend on stripes, so the width may change.
 
     Attributes:
         since: the batch's first position. It is recorded because Spark asks for the first offset
             again when it replays a query's first batch, and "latest" may then be another position.
         log: the name of the log.
-        log_id: the id of the log, since another log may have the name in the meantime.
+        log_id: the id of the log, because another log may have the name by now.
         recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
-            version of zlog made it.
+            version of zlog wrote it.
     """
 
     position: int
@@ -107,7 +107,9 @@ class Offset:
                 return cls(position, since, str(log), int(str(log_id), 16), recorded)
         except (LookupError, TypeError, ValueError):
             pass
-        raise WrongCheckpoint(f"the checkpoint belongs to no log of zlog: it has {dict(content)}")
+        raise WrongCheckpoint(
+            f"the checkpoint does not belong to a zlog log: it contains {dict(content)}"
+        )
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
         """Raise WrongCheckpoint unless the offset belongs to this log and selects the same rows."""
@@ -115,7 +117,7 @@ class Offset:
             raise WrongCheckpoint(f"the checkpoint belongs to log {self.log!r}, not to {log!r}")
         if self.log_id != log_id:
             raise WrongCheckpoint(
-                f"the checkpoint belongs to a removed log {log!r}: another one has its name"
+                f"the checkpoint belongs to a removed log {log!r}, and another log now has its name"
             )
         given = cast("Mapping[str, object]", selection)
         kept = cast("Mapping[str, object]", self.recorded.selection if self.recorded else {})

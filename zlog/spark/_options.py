@@ -23,7 +23,7 @@ from zlog.store import STORE_VARIABLE, default_url
 T = TypeVar("T")
 
 Place = int | datetime | Literal["earliest", "latest"]
-"""Where a read begins or ends."""
+"""The place where a read begins or ends."""
 
 
 _BOTH = (
@@ -43,10 +43,10 @@ _BOTH = (
     "columns",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
-"""What a batch read may be given."""
+"""The options of a batch read."""
 
 STREAM_OPTIONS = (*_BOTH, "maxEntriesPerTrigger", "cursor")
-"""What a streaming read may be given."""
+"""The options of a streaming read."""
 
 _WRITE_OPTIONS = ("store", "log", "macKeyFile")
 
@@ -57,7 +57,7 @@ STREAM_WRITE_OPTIONS = (*_WRITE_OPTIONS, "exactlyOnce")
 """The options of a streaming write."""
 
 _OPTIONS_OF_SPARK = ("checkpointLocation", "queryName")
-"""What Spark hands to the sink of a stream together with the sink's own options."""
+"""Options that Spark passes to a streaming sink in addition to its own options."""
 
 COLUMNS = ("position", "stripe", "timestamp", "data", "tags", "state")
 """All columns of a read, in their order."""
@@ -185,7 +185,7 @@ class SinkOptions:
         producer = given.maybe("producer", check_producer_name)
         sequence = given.maybe("sequence", _sequence)
         if (producer is None) != (sequence is None):
-            raise ValueError("the options producer and sequence belong together: give both")
+            raise ValueError("the options producer and sequence must be set together")
         return cls(
             log=given.require("log", check_log_name),
             store=given.store(),
@@ -273,7 +273,7 @@ class _Given:
 
 def _store(text: str) -> str:
     if text.startswith("mem:"):
-        raise ValueError("a store in memory belongs to one process, and Spark has several")
+        raise ValueError("a store in memory belongs to one process, but Spark uses several")
     return text
 
 
@@ -285,7 +285,7 @@ def _tags(text: str) -> tuple[str, ...]:
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not tags:
-        raise ValueError("it lists no tag; omit the option to read all entries")
+        raise ValueError("it must contain a tag; omit the option to read all entries")
     return tags
 
 
@@ -293,7 +293,9 @@ def _columns_of(names: list[str]) -> Callable[[str], tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
         wanted = {each.strip() for each in text.split(",")}
         if unknown := sorted(wanted - {*names}):
-            raise ValueError(f"no column {', '.join(unknown)}: there are {', '.join(names)}")
+            raise ValueError(
+                f"there is no column {', '.join(unknown)}; the columns are {', '.join(names)}"
+            )
         return tuple(name for name in names if name in wanted)
 
     return parse
@@ -301,7 +303,7 @@ def _columns_of(names: list[str]) -> Callable[[str], tuple[str, ...]]:
 
 def _match(text: str) -> Match:
     if text not in ("any", "all"):
-        raise ValueError("write any or all")
+        raise ValueError("it must be any or all")
     return "any" if text == "any" else "all"
 
 
@@ -311,7 +313,7 @@ def _position(text: str) -> Place:
     if text == "latest":
         return "latest"
     if not text.isdecimal():
-        raise ValueError("a position is a number from 0, earliest or latest")
+        raise ValueError("it must be a position, earliest or latest")
     return int(text)
 
 
@@ -321,7 +323,10 @@ def _time(text: str) -> datetime:
             return as_time(int(text) / 1000)
         when = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except (ValueError, OverflowError):
-        raise ValueError("a time is milliseconds since 1970, or as 2026-01-31T12:00:00Z") from None
+        raise ValueError(
+            "it must be a time, such as 2026-01-31T12:00:00Z, or a number of milliseconds since"
+            " 1970"
+        ) from None
     if when.tzinfo is None:
         raise ValueError("it has no time zone: append Z for UTC, or an offset such as +01:00")
     return as_time(when)
@@ -329,13 +334,13 @@ def _time(text: str) -> datetime:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError("a number from 1")
+        raise ValueError("it must be a number of 1 or more")
     return int(text)
 
 
 def _sequence(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError("a number from 0")
+        raise ValueError("it must be a number of 0 or more")
     return int(text)
 
 
@@ -345,11 +350,14 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError("a number of seconds above 0: unwritten positions can't be passed over")
+        raise ValueError(
+            "it must be a number of seconds above 0, because a query cannot skip unwritten"
+            " positions"
+        )
     return seconds
 
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("true or false")
+        raise ValueError("it must be true or false")
     return text.lower() == "true"

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
 JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
-"""Small stripes are joined up to this size: the size of an object in a full stripe."""
+"""The size up to which small stripes are joined: the size of an object in a full stripe."""
 
 
 class IncompletePlan(ZlogError):
-    """The stripes do not hold the whole range, so that a part of it would be left out."""
+    """The stripes do not cover the whole range, so a part of it would be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ def split(
     planned = sum(len(share) for share in chain(*tasks))
     if planned != max(0, end - start):
         raise IncompletePlan(
-            f"log {log!r}: its stripes hold {planned} of the {end - start} positions of"
+            f"log {log!r}: its stripes hold only {planned} of the {end - start} positions of"
             f" [{start}, {end})",
-            hint="Nothing was read. Run zlog check: the head may have lost a stripe.",
+            hint="Nothing was read. The head may have lost a stripe, which `zlog check` shows.",
         )
     return tasks
 

@@ -17,10 +17,10 @@ from zlog.spark._handles import LogRef, Patience, trimmed_error
 from zlog.spark._plan import Share
 
 WINDOW_BYTES = 4 << 20
-"""Data of one record batch; a task holds about three of them."""
+"""The maximum data of one record batch in bytes. A task holds about three batches."""
 
 _GAP_ROWS_MAX = 1 << 16
-"""Rows of one record batch that is made of a gap."""
+"""The maximum number of rows in a record batch for a gap."""
 
 _WRITTEN = "written"
 
@@ -116,7 +116,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
             if rows < len(share):
                 raise CorruptEntry(
                     f"log {task.log.name!r} reports {rows} positions of {share}, which has"
-                    f" {len(share)}",
+                    f" {len(share)} positions",
                     hint="The store may have been restored from a backup.",
                 )
 
@@ -134,7 +134,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
 def _check_gap(task: Task, gap: Gap) -> None:
     """Raise if a gap is a loss of entries."""
     if gap.kind is GapKind.UNWRITTEN:
-        raise ZlogError(f"positions from {gap.position} on could not be settled")
+        raise ZlogError(f"position {gap.position} is still unwritten and could not be filled")
     if not task.fail_on_data_loss:
         return
     if gap.kind is GapKind.UNREADABLE:
@@ -179,7 +179,7 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:
-    """Return the index of the object of each position: its stripe unit modulo the width.
+    """Return each position's object index: the number of its stripe unit modulo the width.
 
     Arrow has no function for the modulus.
     """

@@ -11,13 +11,13 @@ import warnings
 from dataclasses import dataclass
 
 _FLAGS = "(?dU)"
-r"""Java's ``.``, ``^`` and ``$`` know ``\n`` alone; ``\w``, ``\d`` and ``\s`` all of Unicode: as
-Python's."""
+r"""In Java, ``.``, ``^`` and ``$`` treat only ``\n`` as a line end, and ``\w``, ``\d`` and ``\s``
+match all of Unicode, as in Python."""
 
 _ESCAPES = {"Z": r"\z", "v": r"\x0B", "0": r"\x00"}
 _ESCAPES_IN_CLASS = {**_ESCAPES, "b": r"\x08"}
 _LITERAL_IN_CLASS = "[&# \t\n"
-"""Of no meaning in Python's character classes; of some in Java's: sets in sets, comments."""
+"""Characters without a meaning in Python's character classes, but with one in Java's."""
 
 _NAMED = re.compile(r"\(\?P<\w+>")
 _BACK = re.compile(r"\(\?P=(\w+)\)")
@@ -46,7 +46,7 @@ class LinePattern:
         """
         try:
             with warnings.catch_warnings():
-                # Nested sets may get a meaning in Python; today such a bracket is literal.
+                # Python may give nested sets a meaning later. Today such a bracket is literal.
                 warnings.simplefilter("ignore", FutureWarning)
                 compiled = re.compile(pattern)
         except re.error as error:
@@ -54,7 +54,8 @@ class LinePattern:
         groups = dict(compiled.groupindex)
         if not groups:
             raise ValueError(
-                "the pattern names no group: (?P<level>INFO|WARN) makes a column level"
+                "the pattern has no named group; for instance, (?P<level>INFO|WARN) makes a"
+                " column level"
             )
         return cls(_FLAGS + _translated(pattern, groups), groups)
 
@@ -70,7 +71,7 @@ def _translated(pattern: str, groups: dict[str, int]) -> str:
             end = at + 2
             parts.append(_ESCAPES.get(pattern[at + 1], pattern[at:end]))
         elif found := _NAMED.match(pattern, at):
-            end = found.end()  # Java's names have no underscore; numbers are enough
+            end = found.end()  # Java's names have no underscore, so groups are used by number
             parts.append("(")
         elif found := _BACK.match(pattern, at):
             end = found.end()
@@ -83,7 +84,7 @@ def _translated(pattern: str, groups: dict[str, int]) -> str:
             parts.append(found[0])
         else:
             end = at + 1
-            # A brace that is no quantifier is literal in Python, and an error in Java.
+            # A brace that is not a quantifier is literal in Python, and an error in Java.
             parts.append(r"\{" if pattern[at] == "{" else pattern[at])
         at = end
     return "".join(parts)

@@ -115,7 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(
         self,
-        start: Mapping[str, object],  # the end says where its batch began
+        start: Mapping[str, object],  # the end contains the position where its batch began
         end: Mapping[str, object],
     ) -> Sequence[InputPartition]:
         """Return the part of each task of a batch."""

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 _TAGS = "tags"
-"""The column whose arrays are the entries' tags."""
+"""The name of the column with the entries' tags, an array."""
 
-_NULL = "a row is null: remove such rows, or write empty entries"
+_NULL = "a row is null; remove such rows, or write empty entries"
 
 
 @dataclass
 class Appended(WriterCommitMessage):
-    """What a task has done.
+    """The result of a task.
 
     Attributes:
         entries: the number of entries that the task appended.
@@ -114,9 +114,7 @@ class Appender:
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
         ):
-            raise ValueError(
-                f"the column {_TAGS} is an array of strings, not {tags.simpleString()}"
-            )
+            raise ValueError(f"the column {_TAGS} must be array<string>, not {tags.simpleString()}")
         names = [field.name for field in schema.fields]
         self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
@@ -166,8 +164,8 @@ def _done(log: Log, query: str, batch: int, tasks: int) -> None:
     parts = max((each.parts for each in log.producers() if each.name == query), default=0)
     if parts > tasks:
         raise SequenceDiffers(
-            f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, and before"
-            f" by {parts}: rows may be in the log twice",
+            f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, but"
+            f" earlier by {parts}, so rows may be in the log twice",
             hint="Write each batch with the same number of partitions: call repartition(N, COLUMN)"
             " or coalesce(1) before the write.",
         )
@@ -268,7 +266,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 @shows_hints
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("zlog")``. Made when the query starts, and for each batch."""
+    """``df.writeStream.format("zlog")``. Spark creates it for the query and for each batch."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
@@ -293,4 +291,4 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Do nothing: appended entries stay, and a repeated batch continues after them."""
+        """Do nothing, because appended entries stay and a repeated batch continues after them."""

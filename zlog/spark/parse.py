@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ENTRY_COLUMNS = ("position", "stripe", "timestamp", "data")
-"""What every table has; ``data`` may be left out."""
+"""The columns of every table; ``data`` may be left out."""
 
 _PARSED = "zlog_parsed"
 
@@ -66,7 +66,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         check_new(pattern.columns)
         return PatternParser(pattern, schema)
     if schema is not None:
-        raise ValueError("--schema names the columns of --parse, which is not given")
+        raise ValueError("--schema needs --parse")
     return NoParser()
 
 
@@ -94,7 +94,9 @@ def _declared(schema: str) -> StructType:
     except PySparkException as error:
         raise ValueError(f"--schema {schema!r}: {_first_line(error)}") from error
     if not isinstance(declared, StructType):  # Spark accepts a single type as a schema
-        raise ValueError(f"--schema {schema!r}: write names and types, as 'id long, price double'")
+        raise ValueError(
+            f"--schema {schema!r}: use names and types, such as 'id long, price double'"
+        )
     return declared
 
 
@@ -164,7 +166,7 @@ class JsonParser:
     schema: str
     _types: StructType | None = None
 
-    def prepare(self, spark: SparkSession) -> None:  # a session has to be there
+    def prepare(self, spark: SparkSession) -> None:  # the check needs a Spark session
         """Check the fields."""
         self._types = _declared(self.schema)
         check_new(self._types.names)
@@ -211,11 +213,11 @@ class FileParser:
         return cls(path, parse)
 
     def prepare(self, spark: SparkSession) -> None:
-        """Do nothing: the function raises its errors when it is called."""
+        """Do nothing, because the function raises its errors when it is called."""
 
     def apply(self, entries: DataFrame) -> DataFrame:
         """Return the result of the function for the table."""
         table = self.parse(entries)
         if not isinstance(table, type(entries)):
-            raise ValueError(f"parse() of {self.path} returned no DataFrame, but {table!r}")
+            raise ValueError(f"parse() of {self.path} must return a DataFrame, not {table!r}")
         return table

@@ -107,15 +107,15 @@ class Tail:
             table = table.drop("data")
         if DATE in partitions and DATE not in table.columns:
             if "timestamp" not in table.columns:
-                raise ValueError("date is made from the column timestamp, which is missing")
+                raise ValueError("the column date is computed from timestamp, which is missing")
             table = table.withColumn(DATE, f.to_date("timestamp"))
         if unknown := [name for name in partitions if name not in table.columns]:
             raise ValueError(
-                f"no column {', '.join(unknown)} to partition by: there are"
+                f"cannot partition by {', '.join(unknown)}; the columns are"
                 f" {', '.join(table.columns)}"
             )
         if not set(table.columns) - set(partitions):
-            raise ValueError("a table needs a column that it is not partitioned by")
+            raise ValueError("a table must have at least one column that it is not partitioned by")
         return table
 
 
@@ -192,7 +192,7 @@ class Run:
         self._query = query
         self._log = log
         self._cursor = cursor
-        # A queue of this kind may be filled by a signal's handler at any point.
+        # A signal handler may fill this kind of queue at any point.
         self._events: queue.SimpleQueue[Progress | str | BaseException] = queue.SimpleQueue()
         self._seen = (-1, "")
         self._committed = -1
@@ -280,7 +280,7 @@ class Run:
         except ZlogError as error:
             if not error.retryable:
                 raise
-            _logger.warning("cursor %r stays for now: %s", self._cursor, error)
+            _logger.warning("cursor %r could not be advanced yet: %s", self._cursor, error)
 
 
 def _identity(told: StreamingQueryProgress) -> tuple[int, str]:

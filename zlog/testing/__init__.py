@@ -1,8 +1,8 @@
 """Faults in virtual time, for tests of programs that use :mod:`zlog.aio`.
 
-docs/testing.md shows how the parts work together: an event loop in virtual time with a network and
-with processes that can be paused and killed (:class:`VirtualLoop`, :class:`Process`), and a store
-that fails as a seed decides (:class:`FaultyStore`).
+The package has an event loop in virtual time with a simulated network and with processes that can
+be paused and killed (:class:`VirtualLoop`, :class:`Process`), and a store that fails as a seed
+determines (:class:`FaultyStore`). docs/testing.md shows how to use them together.
 """
 
 from zlog.testing._loop import Stuck, VirtualLoop, run_virtually

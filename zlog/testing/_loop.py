@@ -1,7 +1,7 @@
-"""An event loop in virtual time, whose processes can be stopped and killed at any await.
+"""An event loop in virtual time, whose processes can be paused and killed at any await.
 
-Time passes only when no task has anything to do: an hour then passes at once. Callbacks that are
-ready at the same time run in an order that the seed decides.
+Time advances only when no task can run, so an hour of waiting passes at once. Callbacks that are
+ready at the same time run in an order that depends on the seed.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from zlog.testing._process import PROCESS, Process
 T = TypeVar("T")
 
 WALL_CLOCK_START_US = 1_700_000_000_000_000
-"""What the clock on the wall says when a virtual loop begins: 2023-11-14 22:13:20 UTC."""
+"""The wall clock's time at which a virtual loop begins: 2023-11-14 22:13:20 UTC."""
 
 
 _TURN_SECONDS = 1e-6
-"""What one turn of the loop takes: a task that asks the time again and again sees it pass."""
+"""The duration of one turn of the loop, so that time also passes for a task that only polls it."""
 
 _TURNS_MAX = 200_000
-"""Turns without a pause, before a task is said to run in circles."""
+"""The number of turns without a pause after which the tasks count as stuck in a loop."""
 
 
 _CLOSES_MAX = 100
-"""Awaits in the ``finally`` blocks of one coroutine."""
+"""The maximum number of awaits in the ``finally`` blocks of one coroutine."""
 
 
 class Stuck(RuntimeError):
-    """All tasks of a virtual loop wait for something that never happens, or one never waits."""
+    """All tasks of a virtual loop wait for something that never happens, or a task never waits."""
 
 
 class VirtualWorld(World):
@@ -48,21 +48,21 @@ class VirtualWorld(World):
         self.clock = loop.time
 
     def random(self) -> float:
-        """Return a random number that depends on the seed alone."""
+        """Return a random number that depends only on the seed."""
         return self._random.random()
 
     def token(self, count: int) -> bytes:
-        """Return bytes that depend on the seed alone."""
+        """Return bytes that depend only on the seed."""
         return self._random.randbytes(count)
 
     def wall_clock_us(self) -> int:
         """Return the microseconds since 1970. They advance with the loop's time."""
-        assert self.clock is not None  # set above
+        assert self.clock is not None
         return WALL_CLOCK_START_US + round(self.clock() * 1e6)
 
     def steady_clock(self) -> SteadyTime:
         """Return the loop's time: one clock for all simulated machines."""
-        assert self.clock is not None  # set above
+        assert self.clock is not None
         return SteadyTime("virtual", round(self.clock() * 1e6))
 
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
@@ -72,11 +72,11 @@ class VirtualWorld(World):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do.
+    """An event loop whose clock jumps to the next timer as soon as no task can run.
 
     Connections between its tasks go through ``network``, a simulation that sends nothing out of the
-    process. No task can use threads on it, or file descriptors except for zlog's stores, since the
-    loop does not wait for them.
+    process. Tasks cannot use threads, and file descriptors work only for zlog's stores, because the
+    loop does not wait for others.
 
     Args:
         seed: the seed for the order of callbacks that are ready at the same time, and for zlog's
@@ -99,7 +99,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.zlog_world = VirtualWorld(self, seed)
 
     def time(self) -> float:
-        """Seconds of virtual time."""
+        """The virtual time in seconds."""
         return self._now
 
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]
@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.network.listen(protocol_factory, options["sock"])
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
-        """Wait as the base class does. Readable descriptors come in the order of their addition."""
+        """Wait like the base class. Readable descriptors come in the order of their addition."""
         self._serial_of[fd] = next(self._serials)
         super().add_reader(fd, callback, *args)
 
@@ -173,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += _TURN_SECONDS
         self._turns += 1
         if self._turns > _TURNS_MAX:
-            raise Stuck(f"tasks run without end, among them {ready[0]!r}")
+            raise Stuck(f"tasks run without ever waiting, among them {ready[0]!r}")
         batch = list(ready)
         ready.clear()
         if len(batch) > 1:
@@ -205,13 +205,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 self._ready.append(handle)  # type: ignore[attr-defined]
 
     def _jump(self) -> None:
-        """Go to the time of the next timer."""
+        """Advance to the time of the next timer."""
         scheduled = self._scheduled  # type: ignore[attr-defined]
         while scheduled and scheduled[0]._cancelled:
             heapq.heappop(scheduled)._scheduled = False
             self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
         if not scheduled:
-            raise Stuck("every task waits, and no timer is left that could end it")
+            raise Stuck("every task is waiting, and no timer is left to wake one")
         self._now = max(self._now, scheduled[0]._when)
         self._turns = 0
 

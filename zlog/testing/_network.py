@@ -1,9 +1,9 @@
-"""A network of one process: connections that are slow, break, and go silent, as a seed decides.
+"""A simulated network, whose connections are slow, break, or go silent as a seed determines.
 
-It carries streams as TCP does. What is sent on one connection arrives in order, once, and whole up
-to some point; chunks of different connections overtake each other; a connection can break at any
-moment, and then it is unknown how much of the sent data has arrived; if the network is cut, nothing
-arrives and no error comes, until it is repaired or a time-out passes.
+Like TCP, a connection delivers data in order and once. Data on different connections can overtake
+each other. A connection can break at any moment, and then it is unknown how much of the sent data
+has arrived. If the network is cut, no data arrives and no error is reported until the network is
+restored or a timeout expires.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, cast
 from zlog.testing._process import PROCESS, Process
 
 _END = b""
-"""In the place of a chunk: the peer has closed the connection."""
+"""Takes the place of a chunk when the peer has closed the connection."""
 
 
 @dataclass(slots=True)
 class NetworkFaults:
-    """The faults of a network, which may be changed while it is used.
+    """The faults of a network. They may be changed while it is used.
 
     Attributes:
         latency: the minimum and maximum number of seconds that a chunk takes.
         slow: the probability that a chunk takes up to ``slow_seconds``.
         slow_seconds: the maximum number of seconds that a slow chunk takes.
-        broken: the probability that a chunk finds the connection broken.
+        broken: the probability that the connection is broken when a chunk is sent.
     """
 
     latency: tuple[float, float] = (0.0001, 0.001)
@@ -66,7 +66,7 @@ class Network:
         self._loop = loop
         self._random = random.Random(f"{seed}.network")
         self._listeners: dict[tuple[str, int], Listener] = {}
-        self._ends: dict[_End, None] = {}  # in the order in which they were made
+        self._ends: dict[_End, None] = {}  # in the order of their creation
         self._cut: set[frozenset[str]] = set()
 
     def bind(self, host: str, port: int) -> Listening:
@@ -76,7 +76,7 @@ class Network:
     def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> Listener:
         """Accept connections at an address, for the running process."""
         if where.getsockname() in self._listeners:
-            raise OSError(f"{where.host}:{where.port} has a listener already")
+            raise OSError(f"{where.host}:{where.port} already has a listener")
         listener = Listener(self, factory, where)
         self._listeners[where.getsockname()] = listener
         return listener
@@ -93,7 +93,7 @@ class Network:
             await asyncio.sleep(0.05)  # until the connecting side gives up
             listener = self._listeners.get(where)
         if listener is None:
-            raise ConnectionRefusedError(f"no listener at {host}:{port}")
+            raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
         near = _End(self, factory(), contextvars.copy_context(), here)
         far = _End(self, listener.factory(), listener.context, listener.process)
         near.peer, far.peer = far, near
@@ -103,7 +103,7 @@ class Network:
         return near, near.protocol
 
     def cut(self, one: str, other: str) -> None:
-        """Stop all data between two processes, given by name. Neither gets an error."""
+        """Stop all data between two named processes. Neither of them gets an error."""
         self._cut.add(frozenset((one, other)))
 
     def restore(self) -> None:
@@ -127,14 +127,12 @@ class Network:
         for end in [end for end in self._ends if end.process is process]:
             end.break_()
 
-    # For listeners and ends.
-
     def _close_listener(self, where: tuple[str, int]) -> None:
         """Refuse connections to an address from now on."""
         self._listeners.pop(where, None)
 
     def _forget(self, end: _End) -> None:
-        """Forget an end of a connection."""
+        """Remove an end of a connection."""
         self._ends.pop(end, None)
 
     def _delay(self) -> float:
@@ -145,7 +143,7 @@ class Network:
         return self._random.uniform(*faults.latency)
 
     def _breaks(self) -> bool:
-        """Return whether the next chunk finds its connection broken."""
+        """Return whether the connection breaks at the next chunk."""
         return bool(self.faults.broken) and self._random.random() < self.faults.broken
 
     def _part(self, chunks: deque[bytes]) -> Iterator[bytes]:
@@ -155,11 +153,11 @@ class Network:
 
     def _passes(self, end: _End) -> bool:
         """Return whether data can reach this end from its peer."""
-        assert end.peer is not None  # both have been connected
+        assert end.peer is not None  # set when connected
         return not self._is_cut(end.process, end.peer.process)
 
     def _call_later(self, end: _End, seconds: float, callback: Callable[[], object]) -> None:
-        """Schedule a call for the process of an end."""
+        """Schedule a call that belongs to the process of an end."""
         self._loop.call_later(seconds, callback, context=end.context)
 
     def _is_cut(self, one: Process | None, other: Process | None) -> bool:
@@ -169,7 +167,7 @@ class Network:
 
 
 class Listener:
-    """A listener: the place that accepts connections, and the process that it belongs to."""
+    """A listener: it accepts connections for the process that it belongs to."""
 
     def __init__(
         self, network: Network, factory: Callable[[], asyncio.BaseProtocol], where: Listening
@@ -186,7 +184,7 @@ class Listener:
 
 
 class _Socket:
-    """Takes the place of a socket whose options are set."""
+    """Stands for the socket whose options are set."""
 
     def setsockopt(self, *_: object) -> None:
         """Do nothing."""
@@ -215,8 +213,6 @@ class _End(asyncio.Transport):
         self._broken = False
         self._over = False
 
-    # What a protocol asks of its transport.
-
     def write(self, data: Any) -> None:
         """Send a chunk."""
         if self._closing or self._over or not data:
@@ -227,20 +223,20 @@ class _End(asyncio.Transport):
             self._send(bytes(data))
 
     def close(self) -> None:
-        """End the connection after the written data. The peer notices when that has arrived."""
+        """Close the connection after the written data. The peer notices when that has arrived."""
         if not self._closing and not self._over:
             self._closing = True
             self._send(_END)
             self._network._call_later(self, 0, lambda: self._lose(None))
 
     def abort(self) -> None:
-        """End the connection, and perhaps lose data in flight."""
+        """Close the connection at once, and perhaps lose data in flight."""
         if not self._over:
             self._coming.clear()
             self.break_()
 
     def is_closing(self) -> bool:
-        """Return whether it is closed or about to be closed."""
+        """Return whether the connection is closed or will be closed."""
         return self._closing or self._over
 
     def pause_reading(self) -> None:
@@ -253,18 +249,18 @@ class _End(asyncio.Transport):
         self.catch_up()
 
     def is_reading(self) -> bool:
-        """Return whether it receives data."""
+        """Return whether this end receives data."""
         return self._reading
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing: written data is in flight at once."""
+        """Do nothing, because written data is in flight at once."""
 
     def get_write_buffer_size(self) -> int:
-        """Return 0: written data is already in flight."""
+        """Return 0, because written data is already in flight."""
         return 0
 
     def can_write_eof(self) -> bool:
-        """Return False: a connection is closed in both directions at once."""
+        """Return False, because a connection is closed in both directions at once."""
         return False
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -275,8 +271,6 @@ class _End(asyncio.Transport):
         """Return the protocol."""
         return self.protocol
 
-    # What the network does with it.
-
     def made(self) -> None:
         """Pass the connection to the protocol, and data that has arrived in the meantime."""
         if not self._over:
@@ -285,9 +279,9 @@ class _End(asyncio.Transport):
             self.catch_up()
 
     def break_(self) -> None:
-        """Break the connection. Both ends notice it, each at its own time."""
+        """Break the connection. Both ends notice it, each at a different time."""
         for end in (self, self.peer):
-            assert end is not None  # both have been connected
+            assert end is not None  # set when connected
             end._coming = deque(self._network._part(end._coming))
             end._broken = end._closing = True
             end.expect()
@@ -304,7 +298,7 @@ class _End(asyncio.Transport):
 
     def _send(self, chunk: bytes) -> None:
         peer = self.peer
-        assert peer is not None  # both have been connected
+        assert peer is not None  # set when connected
         if not peer._broken:
             peer._coming.append(chunk)
             peer.expect()

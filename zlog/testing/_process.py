@@ -1,4 +1,4 @@
-"""Processes on a virtual loop, which can be stopped and killed at any await."""
+"""Processes on a virtual loop, which can be paused and killed at any await."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Protocol, TypeVar, cast
 T = TypeVar("T")
 
 _TASKS_MAX = 256
-"""Tasks that a process keeps before it forgets finished ones."""
+"""The number of tasks that a process keeps before it drops finished ones."""
 
 
 class _Loop(Protocol):
-    """The part of the virtual loop that a process uses."""
+    """The methods of the virtual loop that a process uses."""
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None: ...
     def end(self, process: Process) -> None: ...
 
 
 class Process:
-    """Tasks, timers and connections that stop and die together, as in one process.
+    """Tasks, timers and connections that pause and die together, like those of a real process.
 
-    Operations that were already given to a store or to the network take effect anyway.
+    Operations that a store or the network has already received still take effect.
 
     States: running ⇄ paused → dead.
 
@@ -55,11 +55,11 @@ class Process:
         return context.run(loop.create_task, coroutine)
 
     def pause(self) -> None:
-        """Stop the process, as SIGSTOP does. Time continues."""
+        """Pause the process, as SIGSTOP does. Time continues."""
         self.running = False
 
     def resume(self) -> None:
-        """Continue the process, as SIGCONT does. All that has arrived is delivered at once."""
+        """Continue the process, as SIGCONT does. All data that has arrived is delivered at once."""
         if self.dead or self.running:
             return
         self.running = True
@@ -68,7 +68,7 @@ class Process:
         self._held.clear()
 
     def kill(self) -> None:
-        """End the process, as SIGKILL does: no task runs again, and its connections break."""
+        """Kill the process, as SIGKILL does: no task runs again, and its connections break."""
         if self.dead:
             return
         self.running, self.dead = False, True
@@ -77,13 +77,13 @@ class Process:
             self._loop.end(self)
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Keep a task alive, since the cleanup of a dead process's task would run a part of it."""
+        """Keep a task alive, because its destruction would run a part of it in a dead process."""
         self._tasks.append(task)
         if len(self._tasks) > _TASKS_MAX:
             self._tasks = [each for each in self._tasks if not each.done()]
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """Keep callbacks of a stopped process for later."""
+        """Keep the callbacks of a paused process for later."""
         if not self.dead:
             self._held[id(handle)] = handle
 
@@ -95,4 +95,4 @@ class Process:
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar(
     "zlog_process", default=None
 )
-"""The process that runs, on a virtual loop; None: none in particular."""
+"""The running process on a virtual loop, or None if none is running."""

@@ -1,4 +1,4 @@
-"""A store that is slow, fails, and does things twice or too late, around any other."""
+"""A store around another store, which is slow, fails, and does things twice or too late."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class StoreCall(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """The fate of one operation. By default it takes effect and is answered at once.
+    """The fate of an operation. By default it takes effect and is answered at once.
 
     Attributes:
-        effect: the seconds until it takes effect; None means that it never does.
-        reply: the seconds from its beginning until it is answered, with the reply that it gave when
-            it took effect, so never before that. None means that it is not answered.
-        error: an errno that is the answer instead, whether or not the operation took effect.
-        answer: a code and a reply that are the answer instead, in the same way.
-        again: the seconds until it takes effect a second time, as when a client library lost the
-            reply and sends it again; the answer is then the second one.
+        effect: the seconds until it takes effect; None means never.
+        reply: the seconds from its start until it is answered, but not before it takes effect. None
+            means never.
+        error: an errno to return instead, whether or not the operation took effect.
+        answer: a code and a reply to return instead, in the same way.
+        again: the seconds until it takes effect a second time, as if a client library had lost the
+            reply and sent it again. The second reply is then returned.
     """
 
     effect: float | None = 0.0
@@ -54,15 +54,15 @@ class Fate(NamedTuple):
 AT_ONCE = Fate()
 
 Plan = Callable[[StoreCall], Fate]
-"""Decides an operation's fate. May raise, as if the process died before it was sent."""
+"""Determines an operation's fate. It may raise, as if the process died before sending it."""
 
 
 class FaultyStore:
-    """Passes operations on to ``store``, each with the fate that ``plan`` decides.
+    """A store that passes operations on to ``store``, each with the fate that ``plan`` determines.
 
-    On a virtual loop the waiting costs no time. Operations belong to no process, so an operation
-    continues after the process that began it was killed. Without an event loop the caller's thread
-    sleeps instead, and an operation that is never answered returns ETIMEDOUT at once.
+    On a virtual loop, waiting takes no real time. Operations belong to no process, so an operation
+    continues after its process is killed. Without an event loop, the caller's thread sleeps, and an
+    operation that is never answered returns ETIMEDOUT at once.
 
     Attributes:
         inner: the store.
@@ -99,7 +99,7 @@ class FaultyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> None:
-        """Start methods. The queue gets the replies that the plan lets through."""
+        """Start methods. The queue receives the replies that the plan lets through."""
         for number, call in enumerate(calls, token):
             fate = self.decide(call[0], call[1])
             if fate == AT_ONCE:
@@ -177,7 +177,7 @@ class FaultyStore:
         return self.inner.execute(object, method, payload)
 
     def sequencer(self) -> SharedSequencer | None:
-        """Return the inner store's sequencer, unless it is not to be shared."""
+        """Return the inner store's sequencer, unless it must not be shared."""
         return self.inner.sequencer() if self._share_sequencer else None
 
     def compact(self) -> int:
@@ -206,7 +206,7 @@ class _Operation:
         self._carry_out = carry_out
 
     def begin(self, fate: Fate) -> None:
-        """Set the timers of its fate."""
+        """Set the timers for its fate."""
         instead = fate.instead
         if instead is not None and fate.reply is not None:
             _later(fate.reply, lambda: self._queue.put(self._token, *instead))
@@ -220,7 +220,7 @@ class _Operation:
             _later(fate.again, lambda: self._take_effect(wait if answers else None))
 
     def _take_effect(self, wait: float | None) -> None:
-        """Do the operation, and answer ``wait`` seconds later; None means never."""
+        """Run the operation, and answer ``wait`` seconds later; None means never."""
         code, reply = self._carry_out()
         if wait is not None:
             _later(wait, lambda: self._queue.put(self._token, code, reply))
@@ -236,7 +236,7 @@ def _outcome(start: Start) -> tuple[int, bytes]:
 
 
 def _later(seconds: float, callback: Callable[[], object]) -> None:
-    """Schedule a call after ``seconds`` that belongs to no process."""
+    """Schedule a call in ``seconds`` that belongs to no process."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -256,13 +256,13 @@ def _sleep(seconds: float) -> None:
 
 @dataclass(slots=True)
 class StoreFaults:
-    """The faults of a store, which may be changed while it is used, per operation.
+    """The faults of a store, per operation. They may be changed while the store is used.
 
     Attributes:
         latency: the minimum and maximum number of seconds that each half of an operation takes.
         slow: the probability that a half takes up to ``slow_seconds``.
         slow_seconds: the maximum number of seconds of a slow half.
-        never: the probability that an operation is lost on its way, and never answered.
+        never: the probability that an operation is lost on its way and never answered.
         silent: the probability that it takes effect, but the reply is lost.
         late: the probability that it is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
@@ -285,7 +285,7 @@ class StoreFaults:
 
 
 class SeededPlan:
-    """A plan that depends on a seed alone.
+    """A plan that depends only on a seed.
 
     Attributes:
         faults: see :class:`StoreFaults`.

@@ -65,7 +65,8 @@ def console(
         from zlog.cli.commands.console.server import serve
     except ImportError as error:
         raise ZlogError(
-            f"the console needs Starlette and uvicorn ({error})", hint=how_to_install("console")
+            f"the console needs the packages starlette and uvicorn ({error})",
+            hint=how_to_install("console"),
         ) from error
     with usage_errors():
         access = Access.of(listen, token_file, tls_cert, tls_key, changes=allow_changes)

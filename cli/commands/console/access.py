@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COOKIE = "zlog-console"
 CHANGE_HEADER = "x-zlog-console"
-"""Requests that change something carry it. A page of another site can't send it unasked."""
+"""The header of requests that change something. A page of another site cannot send it."""
 
 _OWN_PAGES = ("same-origin", "none")
 """Values of `Sec-Fetch-Site` that browsers send for the console's page and for typed addresses."""
@@ -89,8 +89,8 @@ class Access:
             token = Path(token_file).read_text(errors="replace").strip()
             if len(token) < _TOKEN_BYTES_MIN or not token.isprintable() or not token.isascii():
                 raise ValueError(
-                    f"{token_file} has no token of {_TOKEN_BYTES_MIN} printable ASCII characters"
-                    " or more: make one with `openssl rand -hex 24`"
+                    f"{token_file} must contain a token of at least {_TOKEN_BYTES_MIN} printable"
+                    " ASCII characters; create one with `openssl rand -hex 24`"
                 )
         return cls(host, port, token, token_file is None, certificate, key, changes)
 
@@ -124,10 +124,10 @@ async def given_fields(request: Request) -> dict[str, Any]:
     async for part in request.stream():
         body += part
         if len(body) > _BODY_BYTES_MAX:
-            raise HTTPException(413, f"a request has up to {_BODY_BYTES_MAX >> 20} MiB")
+            raise HTTPException(413, f"a request can have at most {_BODY_BYTES_MAX >> 20} MiB")
     given = json.loads(body)
     if not isinstance(given, dict):
-        raise ValueError("a request gives an object of JSON")
+        raise ValueError("a request's body must be a JSON object")
     return given
 
 

@@ -23,10 +23,10 @@ from zlog.cli.session import Session
 from zlog.cli.watch import Watch
 
 LOGS_MAX = 10_000
-"""That are shown, by name: `--match` chooses others."""
+"""The maximum number of logs that are shown, in name order. `--match` selects others."""
 
 _CONTENTS = 64
-"""Logs whose objects are asked in each look."""
+"""The number of logs whose objects each poll queries."""
 
 _FILES = Path(__file__).parent / "static"
 _COOKIE_SECONDS = 30 * 86400

@@ -18,7 +18,7 @@ Change = Callable[[zlog.aio.Log, dict[str, Any]], Awaitable[dict[str, Any]]]
 async def _append(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, Any]:
     data, tags = given["data"], given.get("tags", [])
     if not isinstance(data, str) or not isinstance(tags, list):
-        raise ValueError("an entry is a text, and its tags a list of texts")
+        raise ValueError("an entry must be a string, and its tags must be a list of strings")
     return {"position": await log.append(data.encode(), tags=tags)}
 
 
@@ -40,7 +40,7 @@ async def _reconfigure(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, An
 async def _read_only(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, Any]:
     wanted = given["read_only"]
     if not isinstance(wanted, bool):
-        raise ValueError("read_only is true or false")
+        raise ValueError("read_only must be true or false")
     view = await (log.read_only() if wanted else log.writable())
     return {"epoch": view.epoch}
 

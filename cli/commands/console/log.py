@@ -20,7 +20,7 @@ ENTRIES_MAX = 1000
 _CELLS_DEFAULT = 512
 _PAGE_BYTES_MAX = 4 << 20
 _SHOWN_BYTES_MAX = 16 << 10
-"""Of one entry's data; `/data` has all of it."""
+"""The maximum data of an entry that is shown. `/data` returns all of it."""
 
 _COUNTS = ("looked", "written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown")
 

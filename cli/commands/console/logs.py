@@ -16,7 +16,7 @@ from zlog.overview import LogOverview, rates
 _EVENTS_MAX = 200
 _WATCHED = ("epoch", "sequencer", "writer", "width", "read_only")
 _REST = 3
-"""A look may take a fourth of the time."""
+"""The pause after a poll, relative to its duration: a poll takes at most a quarter of the time."""
 
 Row = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _changes(name: str, before: LogOverview | None, log: LogOverview) -> list[di
     if before.error != log.error:
         return [_event(name, "error" if log.error else "readable", before.error, log.error)]
     if before.id != log.id:
-        return [_event(name, "made anew", before.id, log.id)]
+        return [_event(name, "re-created", before.id, log.id)]
     both = [(what, getattr(before, what), getattr(log, what)) for what in _WATCHED]
     return [_event(name, what, str(was), str(now)) for what, was, now in both if was != now]
 

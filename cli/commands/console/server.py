@@ -51,7 +51,8 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
     except OSError as error:
         raise zlog.ZlogError(
             f"can't serve the console on {access.host}:{access.port}: {error.strerror or error}",
-            hint="Name a free address of this machine with --listen.",
+            hint="Use --listen with an address that belongs to this machine and a port that"
+            " is free.",
         ) from error
     with listening:
         app = make_app(session, store, access, interval, match)
@@ -76,10 +77,10 @@ def _greeting(access: Access, listening: socket.socket) -> list[str]:
     if ipaddress.ip_address(listening.getsockname()[0]).is_unspecified:
         host = "[::1]" if listening.family == socket.AF_INET6 else "127.0.0.1"
         port = listening.getsockname()[1]
-        lines.append(f"on this machine also at {scheme}://{host}:{port}{token}")
+        lines.append(f"on this machine, also at {scheme}://{host}:{port}{token}")
     if access.certificate is None and not is_loopback(access.host):
         lines.append(
-            "without TLS the token and all entries travel in the clear: name a certificate with"
-            " --tls-cert, or listen on loopback and connect through SSH"
+            "without TLS, the token and all entries are sent unencrypted; use a certificate"
+            " (--tls-cert), or listen on loopback and connect through SSH"
         )
     return lines

@@ -23,13 +23,13 @@ Event = dict[str, Any]
 
 _BATCH_SECONDS = 0.25
 _BATCH_MAX = 200
-"""Items that a tail sends at once; of the others it sends the number."""
+"""The maximum number of items that a tail sends at once. It only counts the others."""
 
 _TAIL_MAX = 1000
-"""Positions below the tail at which a live tail may begin."""
+"""The maximum number of positions below the tail at which a live tail may begin."""
 
 _QUIET_SECONDS = 15.0
-"""After which a stream says that it is alive."""
+"""The time without events after which a stream reports that it is alive."""
 
 
 def _stream(events: Callable[[Request], AsyncIterator[Event]]) -> Callable[[Request], Any]:

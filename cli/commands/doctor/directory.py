@@ -38,7 +38,7 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
     """
     ground = _existing(path)
     if ground is None:
-        yield _failure(f"{path} is in a directory that this user may not enter", _ANOTHER)
+        yield _failure(f"{path} is in a directory that this user is not allowed to enter", _ANOTHER)
         return
     if not ground.is_dir():
         yield _failure(f"{ground} is not a directory", _ANOTHER)
@@ -58,15 +58,15 @@ def _readable(path: Path) -> Diagnosis:
     """Examine whether this user can read the store while others write."""
     data, listing = path / _DATA_FILE, path / _LOCK_FILE
     if not os.access(data, os.F_OK):
-        return _failure(f"there is no store in {path} that this user may see", _ANOTHER)
+        return _failure(f"{path} contains no store that this user can see", _ANOTHER)
     if not os.access(data, os.R_OK):
         return _failure(f"{data} is not readable for this user", f"sudo chmod a+r {_word(data)}")
     if os.access(listing, os.R_OK | os.W_OK):
         return ok(_PART, f"{path} can be read, also while processes write")
     return ok(
         _PART,
-        f"{path} can be read while no process writes: this user can't write {_LOCK_FILE}, in"
-        " which readers are listed",
+        f"{path} can be read only while no process writes, because this user can't write to"
+        f" {_LOCK_FILE}, where readers must register",
     )
 
 
@@ -111,7 +111,7 @@ def _word(path: Path | str) -> str:
 def _store_in(path: Path) -> Iterator[Diagnosis]:
     data = path / _DATA_FILE
     if not data.exists():
-        yield ok(_PART, f"{path} is writable, and has no store in it yet")
+        yield ok(_PART, f"{path} is writable and contains no store yet")
     elif not os.access(data, os.R_OK | os.W_OK):
         yield _not_writable(data, path)
     else:
@@ -129,7 +129,10 @@ def examine_disk(path: Path, space_inside: int = 0) -> Diagnosis:
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
     fix = "free some space, or trim logs: zlog trim LOG --to POSITION"
     if usage.free < _FULL_BYTES <= space_inside:
-        text = f"full: {text}. Entries go into {human_bytes(space_inside)} free in the store"
+        text = (
+            f"full: {text}. New entries can still use {human_bytes(space_inside)} that"
+            " are free inside the store"
+        )
         return warning("disk", text, fix)
     if usage.free < _FULL_BYTES:
         return failure("disk", f"full: {text}", fix)
@@ -143,7 +146,7 @@ def _remote(path: Path) -> Iterator[Diagnosis]:
     if kind in _REMOTE:
         yield warning(
             "file system",
-            f"{path} is on {kind}: several machines that use the store at once destroy it",
+            f"{path} is on {kind}, where the store is destroyed if several machines use it at once",
             "put the store on a local disk, or the logs on Ceph",
         )
 

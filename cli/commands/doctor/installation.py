@@ -28,7 +28,7 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
 
 def _librados(*, needed: bool) -> Diagnosis:
     try:
-        return ok("librados", f"there ({librados_file()})")
+        return ok("librados", f"found ({librados_file()})")
     except StoreUnavailable as error:
         level = Level.FAILURE if needed else Level.NOTE
         return Diagnosis("librados", level, str(error), error.hint, ExitCode.UNREACHABLE)
@@ -43,11 +43,11 @@ def _python_rados() -> Diagnosis:
         why = "not installed" if missing else f"it does not load: {error}"
         text = f"{why}; only needed to use a rados.Ioctx as a store"
         fix = (
-            "apt install python3-rados, and make the virtual environment with"
+            "apt install python3-rados, and create the virtual environment with"
             " --system-site-packages"
         )
         return note(part, text, fix)
-    return ok(part, f"there ({module.__file__})")
+    return ok(part, f"found ({module.__file__})")
 
 
 def examine_token(credentials: Credentials) -> Iterator[Diagnosis]:
@@ -66,7 +66,7 @@ def examine_token(credentials: Credentials) -> Iterator[Diagnosis]:
         return
     yield warning(
         "token file",
-        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}); a reader of"
-        " it can act as a client, and as a sequencer",
+        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}), and"
+        " can use it to act as a client or as a sequencer",
         f"chmod 600 {shlex.quote(path)}; if others may have read it, replace the token too",
     )

@@ -21,7 +21,7 @@ _GROUPS_MAX = 3
 """Limit of the placement groups that are named."""
 
 _WHOLE_OBJECTS = "osd_object_clean_region_max_num_intervals"
-"""With 0, an OSD that missed writes gets whole objects in recovery."""
+"""If this is 0, an OSD that missed writes gets whole objects in recovery."""
 
 _FIND_MONITOR = "ceph -s   # shows which monitors are down"
 _PART = "pool"
@@ -53,12 +53,12 @@ def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
         create = f"ceph osd pool create {name}-replicated 32 32 replicated"
         return failure(_PART, text, f"{create}, and use --store ceph://{name}-replicated")
     if size > 1:
-        text = f"{name!r} is replicated: {size} copies, appends continue with {pool['min_size']}"
+        text = f"{name!r} is replicated: {size} copies, and appends need {pool['min_size']}"
         return ok(_PART, text)
-    text = f"{name!r} keeps one copy: entries die with the disk they are on"
+    text = f"{name!r} keeps only one copy, so entries are lost if their disk fails"
     fix = f"ceph osd pool set {name} size {_COPIES}"
     if osds < _COPIES:
-        fix = f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}"
+        fix = f"add OSDs: the cluster has {osds}, and {_COPIES} copies need at least {_COPIES}"
     return warning(_PART, text, fix)
 
 
@@ -70,11 +70,11 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
     except StoreTimeout:
         raise
     except StoreUnavailable as error:  # caps that don't allow it, or a release without the option
-        text = f"it is unknown whether it copies objects as a whole: {error}"
+        text = f"it is unknown whether OSDs recover objects as a whole: {error}"
         return note(part, text, f"ceph config get osd {_WHOLE_OBJECTS}")
     if intervals == 0:
-        return ok(part, "copies objects as a whole")
-    text = "copies parts of objects: entries may be lost if OSDs freeze shortly after each other"
+        return ok(part, "OSDs recover objects as a whole")
+    text = "OSDs recover parts of objects: entries may be lost if OSDs freeze in quick succession"
     return warning(part, text, f"ceph config set osd {_WHOLE_OBJECTS} 0")
 
 

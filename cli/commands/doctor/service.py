@@ -75,7 +75,7 @@ _REBUILD_CLASS = (
 )
 _FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG repairs them"
 _IN_CLIENT = (
-    "methods run in this client: this is safe, but slower if writers compete, and every"
+    "its methods run in this client, which is safe but slower if writers compete, and every"
     " client that may write to the pool can overwrite logs"
 )
 
@@ -130,7 +130,7 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
     if isinstance(refusal.error, StoreTimeout):
         return failed(part, refusal.error, FIND_OSD)
     if code == -errno.EIO and loaded:
-        text = f"{where} is damaged, or the disk that it is on (EIO)"
+        text = f"{where} or its disk is damaged (EIO)"
         return failure(part, text, _FIND_DAMAGE)
     if code == -errno.EPERM and never_asks(url):
         text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
@@ -147,7 +147,7 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
     elif code == -errno.EOPNOTSUPP:
         text, fix = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
     elif code == -errno.EIO:
-        text, fix = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
+        text, fix = "the OSDs have it but can't load it (EIO)", _REBUILD_CLASS
     else:
         return failed(part, refusal.error)
     return failure(part, text, fix, ExitCode.CLASS_NOT_LOADED)
@@ -162,7 +162,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     except ZlogError as error:
         yield failed("logs", error)
         return
-    looked = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
+    looked = f"; examined {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
     yield from _removals(store, [name for name in names[:_LOGS_MAX] if name not in views], seconds)
@@ -212,7 +212,7 @@ def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagn
     try:
         doubts = retention_doubts(store, names, timeout=seconds)
     except ZlogError as error:  # a client that only reads may lack the caps
-        yield note("retention", f"not looked at: {error}")
+        yield note("retention", f"not examined: {error}")
         return
     for name, doubt in doubts.items():
         text = f"clocks disagree about log {name}: {doubt}"
@@ -234,7 +234,7 @@ def _sequencer(
     except SequencerUnavailable as error:
         text = f"{address}, {whose}, does not answer: {error}"
         if led:  # no client had the log open when the sequencer was lost
-            text += "; the announced one takes such a log over once a client asks"
+            text += "; the announced sequencer takes over such a log when a client asks for it"
             return note("sequencer", text)
         port = address.rpartition(":")[2]
         fix = (

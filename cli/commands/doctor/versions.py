@@ -46,21 +46,21 @@ def compare(osds: Osds) -> Iterator[Diagnosis]:
         if code in _REFUSALS and not osds.versions:
             continue  # no OSD has it, which was reported
         what = _REFUSALS.get(code, f"{errno.errorcode.get(-code, code)} from")
-        text = f"{what} {those}: clients run the methods on their objects themselves, or fail there"
+        text = f"{what} {those}: for their objects, clients run the methods themselves or fail"
         yield warning(_PART, text, _INSTALL)
     newest = max((each.protocol for each in osds.versions.values()), default=0)
     for version in sorted({*map(_key, osds.versions.values())}):
         those = _named(osd for osd, each in osds.versions.items() if _key(each) == version)
         text = f"object class {version[1]} in {those}"
         if version[0] < newest:
-            yield warning(_PART, f"{text}, older than in others", _INSTALL)
+            yield warning(_PART, f"{text}, older than on other OSDs", _INSTALL)
         elif version[0] < own.protocol:
             text += f", older than this client ({own})"
             yield note(_PART, text, _INSTALL)
         else:
             yield ok(_PART, text)
     if osds.silent:
-        text = f"not asked, since no object was found there: {_named(osds.silent)}"
+        text = f"not asked, because no object was found there: {_named(osds.silent)}"
         yield note(_PART, text)
 
 
@@ -94,7 +94,7 @@ def examine_formats(store: Store, names: Iterable[str], seconds: float) -> Itera
                 )
                 yield warning(part, text, "upgrade zlog on this machine")
     except ZlogError as error:  # a client that only reads may lack the caps
-        yield note(part, f"not looked at: {error}")
+        yield note(part, f"not examined: {error}")
         return
     for shown, those in logs.items():
         yield ok(part, f"{shown}: {some(those)}")

@@ -249,7 +249,7 @@ def put(
         def change(txn: Transaction) -> None:
             found = txn.map(name)
             if version not in (None, found.version(key)):
-                was = "is not there" if key not in found else f"has version {found.version(key)}"
+                was = "does not exist" if key not in found else f"has version {found.version(key)}"
                 hint = f"Read it, and decide again: `zlog objects get {log} {name} {key} --json`."
                 raise Failure(f"key {key!r} of map {name!r} {was}", ExitCode.CHANGED, hint)
             if value is None:

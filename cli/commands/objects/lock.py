@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _TOKEN_VARIABLE = "ZLOG_LOCK_TOKEN"  # noqa: S105  # a name
 _LEASE_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
-"""How often the command, the lease and signals are looked at."""
+"""The interval for checks of the command, the lease and signals."""
 
 _GRACE = 0.25
-"""The part of a lease in which a command may end before it is killed."""
+"""The part of a lease in which the command may end before it is killed."""
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

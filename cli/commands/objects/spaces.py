@@ -66,7 +66,7 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
     except objects.PastLost as error:
         hint = error.hint
         if error.resume is not None:
-            hint = f"Changes are known from --from {error.resume} on."
+            hint = f"Use --from {error.resume} or a later position."
         raise Failure(str(error), ExitCode.NO_ENTRY, hint) from error
     except objects.OutcomeUnknown as error:
         hint = "Read the object before you repeat the command."

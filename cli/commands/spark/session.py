@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _IN_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, which has started the JVM already."""
+"""Set by spark-submit, which has already started the JVM."""
 
 _DEFAULTS = {
     "spark.log.level": "ERROR",
@@ -35,12 +35,12 @@ _DEFAULTS = {
 }
 
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
-"""Whether Spark talks to its Python workers by Unix sockets. Over TCP, its default, small messages
-wait for delayed acknowledgements: some 40 ms in each task, and as much between two tasks."""
+"""Whether Spark uses Unix sockets for its Python workers. By default it uses TCP, where small
+messages wait for delayed acknowledgements: about 40 ms in each task and between two tasks."""
 
 _WITH_UNIX_SOCKETS = ("local", "spark://")
-"""Clusters whose sockets are in the system's temporary folder. A container of YARN has a folder of
-its own, whose path may be too long for a socket's name."""
+"""Masters whose sockets are in the system's temporary folder. A YARN container has its own folder,
+whose path may be too long for a socket's name."""
 
 
 def master_options(command: F) -> F:
@@ -121,7 +121,7 @@ def _java() -> str | None:
 def spark_session(
     name: str, master: str | None, settings: Mapping[str, str], *, delta: bool, quiet: bool = True
 ) -> Iterator[SparkSession]:
-    """Start Spark for the length of a ``with`` block.
+    """Start Spark for a ``with`` block.
 
     Args:
         name: the name of the application.

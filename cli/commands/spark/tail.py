@@ -272,9 +272,12 @@ def _show(run: Run, job: Tail, out: Output | None) -> None:
     if watched and last is not None:
         click.echo("\r\x1b[K", err=True, nl=False)
     if last is None:
-        note(f"nothing is new; {job.table} stays as it is")
+        note(f"there are no new entries; {job.table} is unchanged")
     else:
-        note(f"{rows:,} rows came to {job.table}, which has all below position {last.position:,}")
+        note(
+            f"{rows:,} rows were added to {job.table}, which now has all positions below"
+            f" {last.position:,}"
+        )
 
 
 def _line(rows: int, last: Progress) -> str:

@@ -27,7 +27,7 @@ try:
     from textual.widgets import DataTable, Footer, Input, Static
 except ImportError:
     raise ZlogError(
-        "zlog top needs the package textual; `zlog top --once` does without",
+        "zlog top needs the package textual; `zlog top --once` does not",
         hint=f"{how_to_install('top')}.",
     ) from None
 
@@ -94,7 +94,7 @@ class TopView(App[None]):
         yield DataTable[str](cursor_type="row", id="logs")
         with VerticalScroll(id="one"):
             yield Static("", id="details", markup=False)
-        yield Input(placeholder="part of a name; Enter, or Escape for all", id="filter")
+        yield Input(placeholder="type part of a name and Enter; Escape shows all logs", id="filter")
         yield Footer()
 
     async def on_mount(self) -> None:

@@ -19,12 +19,12 @@ constexpr uint64_t kPositionMax = UINT64_MAX;
 
 // The state of a log that NEXT and TAIL use. The sequencer stores the tail only here.
 struct LogTail {
-  uint64_t epoch = 0;               // of the grants; 0 unless the log is active
+  uint64_t epoch = 0;               // of the grants; 0 if the log is not active
   uint64_t tail = 0;                // the next position to grant
   uint64_t wake_at = kPositionMax;  // no request waits for a position below this one
 };
 
-// Over all connections, since the start.
+// Counters over all connections since the start.
 struct Counters {
   uint64_t requests = 0;
   uint64_t grants = 0;

@@ -94,7 +94,7 @@ class Lock(Handle[LockView]):
                 background.
         """
         if not 0 < lease < math.inf:
-            raise ValueError(f"a lease is a finite number of seconds above 0, not {lease}")
+            raise ValueError(f"a lease must be a finite number of seconds above 0, not {lease}")
         self._state()
         request = acquire(self._replica, self.name, owned(owner), float(lease), timeout)
         held = await drive(request)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 R = TypeVar("R", bound=Replicated)
-T = Any  # the result of a function, or of a coroutine function
+T = Any  # the result of a function or of a coroutine function
 
 
 class Space(ProcessBound):
@@ -143,8 +143,8 @@ class Space(ProcessBound):
 
         The transaction takes effect atomically, or not at all. If another transaction changes a
         value that it has read, the function runs again after a pause that grows. An exception of
-        a pause that grows. An exception of the function ends the transaction without effect. A
-        transaction without writes appends nothing.
+        the function ends the transaction without effect. A transaction without writes appends
+        nothing.
 
         Args:
             body: a function of the transaction. It may run several times, so it must have no effect

@@ -1,4 +1,4 @@
-// What the page asks of the server.
+// The page's requests to the server.
 
 export class Refused extends Error {
   constructor(status, { error, hint }) {
@@ -36,8 +36,8 @@ export const post = async (path, body) => answer(await fetch(address(path), {
   body: JSON.stringify(body),
 }));
 
-// Hears events until one says that it is the last, or the returned function is called. The browser
-// connects again by itself where the connection breaks: `lost` is told.
+// Receives events until the last one, or until the returned function is called. The browser
+// reconnects by itself if the connection breaks, and `lost` is called.
 export function listen(path, parameters, { heard, ended = () => {}, lost = () => {}, endless = false }) {
   const source = new EventSource(address(path, parameters));
   source.onmessage = ({ data }) => {
@@ -50,7 +50,7 @@ export function listen(path, parameters, { heard, ended = () => {}, lost = () =>
     }
   };
   source.onerror = () => {
-    if (!endless) source.close(); // it would begin anew, and tell everything twice
+    if (!endless) source.close(); // it would restart and send everything again
     lost(source.readyState === EventSource.CLOSED);
   };
   return () => source.close();

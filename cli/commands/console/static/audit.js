@@ -1,9 +1,9 @@
-// The tab of the audit: what `zlog check` finds, with what fixes it.
+// The audit tab: the findings of `zlog check`, and how to fix them.
 
 import { listen, logPath } from "./api.js";
 import { bytes, h, number, percent, plural, table } from "./dom.js";
 
-// Only objects on Ceph have replicas; of an embedded store there may be a backup.
+// Only objects on Ceph have replicas. An embedded store may have a backup.
 const repair = (log, ceph) => (ceph ? `zlog check ${log} --repair` : "zlog store restore BACKUP");
 const FIXES = {
   lost: repair,

@@ -1,4 +1,4 @@
-// The doctor's findings, each with the command that fixes it.
+// The doctor's findings, each with the command to fix it.
 
 import { listen } from "./api.js";
 import { h, table } from "./dom.js";

@@ -1,6 +1,7 @@
-// Making elements, and writing numbers as people read them.
+// Creates elements, and formats numbers for people.
 
-// Makes an element. Attributes that are functions listen to events; what is null is left out.
+// Creates an element. Attributes that are functions become event listeners, and null attributes are
+// ignored.
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -39,13 +40,14 @@ export function span(seconds) {
 
 export const time = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
 
-// Opens a page at once: the browser's own event comes later, and keys typed until then would go to the page before.
+// Opens a page at once. The browser's own event comes later, and keys typed until then would go to
+// the previous page.
 export function visit(hash) {
   location.hash = hash;
   dispatchEvent(new Event("hashchange"));
 }
 
-// A table with a head, and rows of cells; a cell may be an element.
+// Creates a table with a header and rows of cells. A cell may be an element.
 export function table(head, rows, attributes = {}) {
   const cell = (tag) => (value, at) => h(tag, { class: head[at].startsWith("#") ? "right" : null },
     tag === "th" ? value.replace("#", "") : value);

@@ -1,4 +1,4 @@
-// Entries and gaps in a list, their data as text, JSON or hex.
+// A list of entries and gaps, with their data as text, JSON or hex.
 
 import { logPath } from "./api.js";
 import { bytes, h, number } from "./dom.js";
@@ -7,7 +7,7 @@ export const FORMS = ["text", "JSON", "hex"];
 
 const HEX_COLUMNS = 16;
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-// What would not print, or would print in another order or place.
+// Characters that are invisible or change the order of others.
 const UNSEEN = /([\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd])/u;
 
 export function formChooser(changed) {
@@ -41,13 +41,13 @@ function shown(held, form) {
     try {
       text = JSON.stringify(JSON.parse(text, asWritten), null, 2);
     } catch {
-      // It is shown as the text that it is.
+      // Show it as text.
     }
   }
   return visible(text);
 }
 
-// Numbers stay as they are written, also those that JavaScript would round.
+// Numbers keep their written form, because JavaScript would round some.
 const asWritten = (key, value, { source } = {}) => (typeof value === "number" && source && JSON.rawJSON ? JSON.rawJSON(source) : value);
 
 function visible(text) {

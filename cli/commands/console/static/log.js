@@ -1,4 +1,5 @@
-// One log: its state, and tabs for positions, the live tail, cursors, layouts and the audit.
+// The page of a log: its state, and tabs for positions, the live tail, cursors, layouts and the
+// audit.
 
 import { get, logPath, post } from "./api.js";
 import { auditTab } from "./audit.js";
@@ -9,13 +10,13 @@ import { tailTab } from "./tail.js";
 const TABS = ["positions", "tail", "cursors", "layouts", "check"];
 const DETAILS_MS = 5000;
 
-// `context` is what tabs get: the log's name, what is known of it, and how to change it. Its listeners
-// hear of news, and whether it is time to ask again for what a tab shows.
+// Tabs get `context`: the log's name, its known state, and a way to change the log. Its listeners
+// are called with news, and with whether the tab should request its data again.
 export function logPage(page, model, name, parameters) {
   const context = {
     name, model, details: null, error: null, row: model.rows.get(name), parameters,
     listeners: new Set(),
-    // A log that is missing shows as that, by one message.
+    // A missing log is reported by a single message.
     failed(error) {
       if (error.status === 404) refresh();
       else if (page.contains(body)) notice(error.message, { hint: error.hint });
@@ -93,7 +94,7 @@ export function logPage(page, model, name, parameters) {
 
   const unsubscribe = model.subscribe(() => {
     context.row = model.rows.get(name);
-    if (!context.row && context.details && !context.error) refresh(); // it was removed
+    if (!context.row && context.details && !context.error) refresh(); // the log was removed
     showFacts();
     for (const listener of context.listeners) listener(false);
   });
@@ -123,7 +124,7 @@ function kept(retention) {
   ].filter(Boolean).join(", ");
 }
 
-// How far a limit of age has come: by when it first saw entries, however old they are.
+// The progress of an age limit, which counts from when retention first saw the entries.
 function age(retention, report) {
   if (!retention || (retention.age === null && retention.compact_after === null)) return "";
   if (!report.known_age) return "Ages count from when retention first sees an entry, and it has seen none yet.";
@@ -190,7 +191,7 @@ function layoutsTab(body, context) {
   return {};
 }
 
-// What a view has that the one before had not: so fail-overs are seen.
+// The differences between a view and the one before it, which show fail-overs.
 function reason(before, view) {
   if (!before) return "";
   const [was, is] = [before.stripes.at(-1), view.stripes.at(-1)];

@@ -1,4 +1,4 @@
-// All logs at a glance. Only the rows in sight exist, so that ten thousand logs scroll as ten do.
+// The list of all logs. Only visible rows exist, so ten thousand logs scroll as fast as ten.
 
 import { bytes, h, number, percent, rate, visit } from "./dom.js";
 
@@ -15,7 +15,7 @@ const COLUMNS = [
   ["epoch", "Epoch", (row) => row.epoch],
 ];
 
-// What one who comes back from a log finds as it was.
+// The state of the list that is restored when the user comes back from a log.
 const kept = { by: "rate", reverse: false, chosen: null, text: "", top: 0 };
 
 export function logsPage(page, model) {
@@ -128,7 +128,7 @@ export function logsPage(page, model) {
 
 const right = (text) => h("span", { class: "right" }, text);
 
-// The rates of the last looks, each as a part of the highest.
+// The rates of the last polls, each as a part of the highest one.
 function spark(rates, colour) {
   const canvas = h("canvas", { width: 180, height: 40, "aria-hidden": "true" });
   canvas.style.cssText = "width:90px;height:20px";

@@ -1,4 +1,4 @@
-// The page's frame: which page is shown, the look at all logs that all pages share, keys.
+// The frame of the page: navigation, the poll of all logs that all pages share, and keys.
 
 import { get, listen, post } from "./api.js";
 import { h, notice, plural, span, visit } from "./dom.js";
@@ -14,7 +14,7 @@ const KEYS = [
   ["d", "light or dark"], ["?", "these keys"],
 ];
 
-// What is known of all logs: rows by name, and the last event. Pages subscribe.
+// The known state of all logs: rows by name, and the last event. Pages subscribe to it.
 const model = {
   about: null, rows: new Map(), last: null, history: new Map(), listeners: new Set(),
   subscribe(listener) {
@@ -26,12 +26,12 @@ const model = {
 
 const HISTORY_MAX = 60;
 let leave = () => {};
-let shown = null; // the address of the page that is shown
+let shown = null; // the address of the current page
 let stopWatching = null;
 
 function heard(event) {
   model.last = event;
-  if (event.begins) model.rows.clear(); // what an earlier connection told may be gone
+  if (event.begins) model.rows.clear(); // data of an earlier connection may be out of date
   for (const row of event.changed) model.rows.set(row.name, row);
   for (const name of event.removed) {
     model.rows.delete(name);
@@ -66,7 +66,7 @@ function watch() {
 }
 
 function show() {
-  if (!model.about) return; // it begins, or asks for the token
+  if (!model.about) return; // it is starting, or waits for the token
   leave();
   shown = location.hash;
   const [path, query] = location.hash.slice(1).split("?");
@@ -79,14 +79,14 @@ function show() {
   }
   const page = document.getElementById("page");
   page.replaceChildren();
-  document.getElementById("notices").replaceChildren(); // they are about the page before
+  document.getElementById("notices").replaceChildren(); // they belong to the previous page
   if (parts[0] === "log" && parts[1]) leave = logPage(page, model, parts[1], parameters);
   else if (parts[0] === "sequencers") leave = sequencersPage(page, model);
   else if (parts[0] === "doctor") leave = doctorPage(page, model);
   else leave = logsPage(page, model);
 }
 
-// Addresses are typed by people too: what is no encoding is taken as it is.
+// People also type addresses, so an invalid encoding is used as it is.
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -113,7 +113,8 @@ async function start() {
   show();
 }
 
-// The token comes with the address, behind `#`, which browsers send to no server; or by hand.
+// The token is in the address after `#`, which browsers do not send to servers, or the user types
+// it.
 async function askForToken() {
   const given = /^#token=(.+)$/.exec(location.hash)?.[1];
   history.replaceState(null, "", location.pathname);

@@ -1,4 +1,4 @@
-// The tab of positions: the strip, and the entries where it was clicked.
+// The positions tab: the strip, and the entries at the position that was clicked.
 
 import { get, logPath } from "./api.js";
 import { h, notice, number } from "./dom.js";

@@ -1,4 +1,4 @@
-// The sequencer that leads, whom logs name, and what changed in the logs while the console looked.
+// The leading sequencer, the sequencers that logs name, and changes seen by the console.
 
 import { h, number, table, time } from "./dom.js";
 
@@ -31,7 +31,7 @@ export function sequencersPage(page, model) {
 
 const link = (name) => h("a", { href: `#/log/${encodeURIComponent(name)}?tab=layouts` }, name);
 
-// What STATUS says, as a list; lists of pools or logs as tables of their own.
+// STATUS as a list, in which lists of pools or logs are tables.
 function facts(status) {
   const plain = Object.entries(status).filter(([, value]) => typeof value !== "object" || value === null);
   const nested = Object.entries(status).filter(([, value]) => typeof value === "object" && value !== null);

@@ -1,7 +1,8 @@
-// The strip of a log's positions: all of them above, and below a part of them, down to single ones.
+// The strip of a log's positions shows all positions at the top, and below a part of them, down to
+// single positions.
 //
-// A map comes in cells, each with how many of its positions are in which state. A cell is a column
-// as high as the strip, in which each state has its share.
+// A map has cells with the number of positions in each state. A cell is a column with the height of
+// the strip, in which each state has its share.
 
 import { get, logPath } from "./api.js";
 import { h, number } from "./dom.js";
@@ -10,17 +11,18 @@ export const STATES = ["written", "filled", "trimmed", "unwritten", "lost", "unr
 const WORDS = { unwritten: "unwritten (hole)", unknown: "unknown (object gone)", unreadable: "unreadable (newer version)" };
 
 const CELL_PIXELS = 3;
-const SEAM_PIXELS = 8; // of a column, from which on a line ends it
-const ROW_PIXELS = 14; // of a label
-const LABEL_ROWS = 3; // below the part
+const SEAM_PIXELS = 8; // minimum width of a column with a border
+const ROW_PIXELS = 14; // height of a label
+const LABEL_ROWS = 3; // rows of labels below the strip
 const LEAST_POSITIONS = 16;
 const ZOOM = 2;
-const NOTCH_PIXELS = 100; // of a wheel, by which a step is zoomed
+const NOTCH_PIXELS = 100; // wheel movement per zoom step
 const NOTCH_LINES = 3;
-const SETTLE_MS = 60; // of a drag or a wheel, before the server is asked
+const SETTLE_MS = 60; // pause in a drag or wheel movement before a request
 
 export class Strip {
-  // `choose` is called with a position that was clicked; `marks()` returns cursors, {name, position}.
+  // `choose` is called with the position that was clicked. `marks()` returns cursors, {name,
+  // position}.
   constructor(name, { choose, marks, failed }) {
     this.name = name;
     this.choose = choose;
@@ -29,7 +31,7 @@ export class Strip {
     this.tail = 0;
     this.start = 0;
     this.end = 0;
-    this.follows = true; // shows everything, whatever is appended
+    this.follows = true; // shows all positions, including new ones
     this.chosen = null;
     this.asked = -SETTLE_MS;
     this.whole = null;
@@ -57,7 +59,7 @@ export class Strip {
 
   listen() {
     const canvas = this.partCanvas;
-    let from = null; // where a drag began
+    let from = null; // the start of a drag
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.move(event.deltaX / canvas.clientWidth);
@@ -94,7 +96,7 @@ export class Strip {
     });
   }
 
-  // Returns whether the key was one of the strip's.
+  // Returns whether the strip has handled the key.
   key(event) {
     const does = {
       ArrowLeft: () => this.move(-0.1), ArrowRight: () => this.move(0.1), "+": () => this.zoom(1 / ZOOM), "=": () => this.zoom(1 / ZOOM),
@@ -145,8 +147,8 @@ export class Strip {
     this.go(position - half, position + half);
   }
 
-  // What was drawn before is drawn at the new place at once, until the answer is there. The server is
-  // asked at once, too, unless this is a step of many: then when they rest.
+  // The previous drawing moves to the new place until the answer arrives. The request is sent at
+  // once, or, during a drag or wheel movement, at its end.
   ask() {
     this.draw();
     clearTimeout(this.timer);
@@ -163,7 +165,7 @@ export class Strip {
       const map = await this.map(this.follows ? 0 : this.start, this.follows ? null : this.end, asking.signal);
       this.tail = map.tail;
       if (this.end > map.tail && !this.follows) {
-        this.all(); // it is a new log of the name
+        this.all(); // a new log has the name
         return;
       }
       if (this.follows) {
@@ -184,7 +186,7 @@ export class Strip {
     return get(logPath(this.name, "map"), { start, end, cells }, signal);
   }
 
-  // Asks again for what is shown: all clients write, fill and trim.
+  // Requests the shown part again, because other clients write, fill and trim.
   async refresh() {
     await this.fetch();
     if (this.follows) return;
@@ -196,7 +198,7 @@ export class Strip {
     }
   }
 
-  // Hears of a new tail.
+  // Receives a new tail.
   grown(tail) {
     if (tail <= this.tail && this.part) return;
     this.tail = tail;
@@ -292,7 +294,7 @@ function cells(pen, map, x, top, height, colour) {
     for (const state of STATES) {
       const share = (columns[state][at] / columns.looked[at]) * height;
       if (!share) continue;
-      // What is rare is seen all the same: a pixel and a half at least.
+      // Rare states stay visible: they get at least one and a half pixels.
       const tall = Math.max(share, state === "written" || state === "trimmed" ? 0 : 1.5);
       const foot = Math.max(below, top + tall);
       pen.fillStyle = pen[state];
@@ -301,21 +303,22 @@ function cells(pen, map, x, top, height, colour) {
     }
     if (right - left < SEAM_PIXELS) return;
     pen.fillStyle = colour("--text");
-    pen.globalAlpha = 0.3; // like no state, above all not like a hole
+    pen.globalAlpha = 0.3; // unlike any state, especially a hole
     pen.fillRect(right - 1, top, 1, height);
     pen.globalAlpha = 1;
   });
 }
 
-// Places the marks' labels, {text, at}, next to the marks' lines: adds `left` and `row`, -1 if there is
-// no space. A line goes down to its label's row, or ends above all rows, so that none crosses a label.
+// Places labels, {text, at}, next to the lines of the marks: sets `left` and `row`, which is -1 if
+// there is no space. A line goes down to its label's row, or ends above all rows, so no line
+// crosses a label.
 export function placed(pen, marks, width, rows, sides) {
   const measured = marks.map((mark) => {
     const long = pen.measureText(mark.text).width;
     const places = [mark.at + 4, mark.at - 4 - long].slice(0, sides);
     return { ...mark, long, places: places.filter((left) => left >= 0 && left + long <= width) };
   }).sort((a, b) => a.at - b.at);
-  // Names that share a corner lie in steps: to the right of their lines on the left half, and else to the left.
+  // Labels near each other are staggered: right of their lines in the left half, otherwise left.
   const half = measured.filter(({ at }) => at < width / 2).length;
   const steps = [...measured.slice(0, half).reverse(),
     ...measured.slice(half).map((mark) => ({ ...mark, places: [...mark.places].reverse() }))];

@@ -1,4 +1,5 @@
-// The live tail: what is appended, as it comes, by text or tag, until it is paused.
+// The live tail shows new entries as they are appended, filtered by text or tag, until it is
+// paused.
 
 import { listen, logPath } from "./api.js";
 import { h, number, plural } from "./dom.js";
