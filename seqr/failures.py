@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from zlog.errors import ZlogError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +27,7 @@ class FailuresLogged:
         self._values = values
         self.failed = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> FailuresLogged:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:

@@ -102,10 +102,6 @@ class Lag:
             await asyncio.sleep(_PULSE_SECONDS)
             self._late.add(max(0.0, time.monotonic() - due))
 
-    def describe(self) -> Sequence[Metric]:
-        """Return nothing: no other collector has this name."""
-        return ()
-
     def collect(self) -> Iterator[Metric]:
         """Return the metric for a scrape."""
         what = "Seconds by which the event loop ran a timer late, measured four times a second."
@@ -118,10 +114,6 @@ class Collector:
     def __init__(self, status: Callable[[], Status], loop: asyncio.AbstractEventLoop) -> None:
         self._status = status
         self._loop = loop
-
-    def describe(self) -> Sequence[Metric]:
-        """Return nothing: before the sequencer listens, it has no STATUS."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics for a scrape: only ``up`` if the loop does not answer."""

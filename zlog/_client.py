@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
 from zlog._append.exactly_once import ExactlyOnce
@@ -21,7 +20,7 @@ from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget, HandleOptions
 from zlog._layout.layout import Layout
 from zlog._lifecycle import create_log, find_log, find_or_create_log
-from zlog._native.new_entries import tagged, tagged_each, tags_checked, with_tags
+from zlog._native.new_entries import NewEntry, tagged, tagged_each, tags_checked, with_tags
 from zlog._positions.positions import Positions
 from zlog._read.cursors import Cursors
 from zlog._read.items import no_entry
@@ -32,9 +31,6 @@ from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
 from zlog.limits import ENTRY_BYTES_MAX
 from zlog.view import OPEN_END, EntryMac, Stripe, View
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 Tags = Iterable[str]
 """The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""

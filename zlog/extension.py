@@ -74,11 +74,9 @@ class Event(Protocol):
 
     def set(self) -> None:
         """Wake all waiting callers."""
-        ...
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Wait until the event is set. Returns False if ``seconds`` pass first."""
-        ...
 
 
 class ItemReader(Protocol):
@@ -86,7 +84,6 @@ class ItemReader(Protocol):
 
     async def next(self) -> Sequence[Entry | Gap] | None:
         """Return the next window, which may be empty. Returns None at the end of the range."""
-        ...
 
 
 class ColumnReader(Protocol):
@@ -95,11 +92,9 @@ class ColumnReader(Protocol):
     @property
     def position(self) -> int:
         """The position after the last window that was returned."""
-        ...
 
     async def next(self, tail: int) -> list[Columns]:
         """Return the next window of entries below ``tail``, which may be empty."""
-        ...
 
 
 class LogPort(abc.ABC):

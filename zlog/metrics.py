@@ -25,6 +25,7 @@ from zlog._base.io import Call, Reply, Started
 from zlog._base.sequencer import parse_host_port, reachable_at
 from zlog._io import BlockingIo
 from zlog._native.mutex import Mutex
+from zlog._native.new_entries import NewEntry
 from zlog.distribution import how_to_install
 from zlog.errors import ZlogError
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
     from zlog._client import LogClient
-    from zlog._native.new_entries import NewEntry
 
 __all__ = ["enable", "serve"]
 

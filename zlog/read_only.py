@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from zlog._base.codes import READING_METHODS
 from zlog._base.refusals import from_code
 from zlog._native.completions import CompletionQueue
 from zlog._native.stores import UnderWay
 from zlog.store import RequestPayload, Store
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["ReadOnlyStore"]
 
@@ -87,7 +83,7 @@ class ReadOnlyStore:
     def close(self) -> None:
         """Do nothing. The wrapped store stays open."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> ReadOnlyStore:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -80,22 +80,18 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """The store's URL in its shortest form, without secrets."""
-        ...
 
     @property
     def pool(self) -> str:
         """The name of the pool on Ceph; empty for other stores."""
-        ...
 
     @property
     def namespace(self) -> str:
         """The namespace in the pool; empty for the default namespace, and if not on Ceph."""
-        ...
 
     @property
     def read_only(self) -> bool:
         """Whether the store refuses every method that writes (EROFS)."""
-        ...
 
     @property
     def identity(self) -> str:
@@ -104,7 +100,6 @@ class Store(Protocol):
         The id is the fsid of a cluster or the inode of a directory. It is empty for a store in
         memory.
         """
-        ...
 
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
@@ -122,7 +117,6 @@ class Store(Protocol):
             may or may not have taken effect. Other codes come from the method:
             OK 0, STALE_EPOCH 1, READ_ONLY 2, NOT_WRITTEN 3, INVALIDATED 4, INVALID_EPOCH 5.
         """
-        ...
 
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
@@ -132,7 +126,6 @@ class Store(Protocol):
         The first call has the token ``token``, and each further call the next number. An embedded
         store syncs its disk once for all of them.
         """
-        ...
 
     def list_objects(
         self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
@@ -143,7 +136,6 @@ class Store(Protocol):
         last page. The names follow, each after a NUL. On Ceph, a page scans 1,024 objects with any
         name, so even a page before the last one may contain few names or none.
         """
-        ...
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
@@ -155,7 +147,6 @@ class Store(Protocol):
             method: ``lock``, ``unlock``, ``break_lock`` or ``get_info``.
             request: the request, in the encoding of that class.
         """
-        ...
 
     def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
@@ -167,7 +158,6 @@ class Store(Protocol):
         failure, begins with the number of the OSD process that answered: 8 bytes, little-endian, 0
         if it is unknown.
         """
-        ...
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
         """Start a command in Ceph's monitors; EOPNOTSUPP if the store is not on Ceph.
@@ -178,7 +168,6 @@ class Store(Protocol):
         Args:
             command: the command in JSON, as ``ceph -f json`` sends it.
         """
-        ...
 
     def notify(self, object: str) -> None:
         """Wake all clients that :meth:`watch` an object. Returns at once.
@@ -188,7 +177,6 @@ class Store(Protocol):
         notifications of an object are combined and sent up to forty times a second, or about once a
         second while no client watches.
         """
-        ...
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
@@ -200,7 +188,6 @@ class Store(Protocol):
         reply comes at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if
         this client may not watch, and ENOTCONN if the watch was lost.
         """
-        ...
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
         """Start removing the object that :meth:`watch` created, if it exists.
@@ -208,11 +195,9 @@ class Store(Protocol):
         The reply is empty. The code is EPERM if this client may not remove the object. Clients that
         still wait on the object may get an error.
         """
-        ...
 
     def sequencer(self) -> SharedSequencer | None:
         """Return the sequencer that processes share through this store, or None if it has none."""
-        ...
 
     def compact(self) -> int:
         """Shrink the file of an embedded store, by returning its free pages to the file system.
@@ -228,11 +213,9 @@ class Store(Protocol):
             StoreReadOnly: the store is read-only.
             ZlogError: the store is not an embedded one.
         """
-        ...
 
     def close(self) -> None:
         """Close the store. It is safe to call this twice."""
-        ...
 
     def __enter__(self) -> Self: ...
 

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <stdexcept>
-#include <type_traits>
 
 #include "cls_zlog/wire/tags.h"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cls_zlog/base/hex.h"
-#include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::head {

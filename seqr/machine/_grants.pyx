@@ -13,12 +13,10 @@ from libcpp.vector cimport vector
 from types import GenericAlias
 from typing import TYPE_CHECKING
 
-from zlog._sequencer.frames import FRAME
+from zlog._sequencer.frames import FRAME, RawFrame
 
 if TYPE_CHECKING:
     from typing import Generic, TypeVar
-
-    from zlog._sequencer.frames import RawFrame
 
     _Log = TypeVar("_Log", bound=LogTail)
 

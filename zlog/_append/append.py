@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from zlog._append.feedback import RollWatch
 from zlog._append.rounds import Failed
@@ -38,7 +38,7 @@ from zlog._base.options import compression_of
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
-from zlog._native.new_entries import entries_check, entries_cut, entries_owned
+from zlog._native.new_entries import NewEntry, entries_check, entries_cut, entries_owned
 from zlog._native.writes import encode_write, encode_writes
 from zlog._positions.positions import check_takes_appends
 from zlog._replica.repair import answers
@@ -51,9 +51,6 @@ from zlog.errors import (
 )
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import ObjectRef, View
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 _BUMPS_MAX = 8
 """How many times in a row an entry's granted position may turn out to be taken before the writer

@@ -22,22 +22,18 @@ import hashlib
 import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
 from zlog._append.producer_records import ProducerRecords, SequenceKey
 from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
-from zlog._native.new_entries import EntryColumn, entries_cut, entries_owned
+from zlog._native.new_entries import EntryColumn, NewEntry, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, SequenceDiffers, StoreUnavailable, ZlogError
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import View
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Kinds of gaps that may hide an entry of an earlier attempt."""

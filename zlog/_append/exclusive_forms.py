@@ -7,7 +7,7 @@ import concurrent.futures
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
@@ -26,12 +26,9 @@ from zlog._base.io import deadline_of
 from zlog._io import drive
 from zlog._native.gather import Append, Gathering
 from zlog._native.mutex import Mutex, begin_call, reentrant_call
-from zlog._native.new_entries import entries_owned
+from zlog._native.new_entries import NewEntry, entries_owned
 from zlog.environment import world_of
 from zlog.errors import ZlogError
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 
 class _Gathered:

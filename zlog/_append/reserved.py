@@ -12,8 +12,6 @@ that any process can repeat the write.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from zlog._append.append import Appender
 from zlog._append.same_id import digest
 from zlog._base.codes import Code
@@ -21,7 +19,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.monitor import explain
 from zlog._base.options import compression_of
 from zlog._layout.object_calls import change_positions
-from zlog._native.new_entries import entries_owned, with_tags
+from zlog._native.new_entries import NewEntry, entries_owned, with_tags
 from zlog._native.writes import encode_write
 from zlog._positions.positions import check_takes_appends
 from zlog._read.items import no_entry
@@ -30,9 +28,6 @@ from zlog.entry import Entry
 from zlog.errors import AlreadyWritten, StoreTimeout
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 
 class Reserved:

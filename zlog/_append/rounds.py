@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from zlog._native.new_entries import tags_bytes
+from zlog._native.new_entries import NewEntry, tags_bytes
 from zlog.errors import StoreTimeout, ZlogError
 from zlog.store import Store
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 E = TypeVar("E", bound=BaseException)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
@@ -18,12 +18,9 @@ from zlog._base.io import Call
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog._native.new_entries import Tagged
+from zlog._native.new_entries import NewEntry, Tagged
 from zlog._native.replies import FORGED, decode_read
 from zlog.view import ObjectRef, View
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 _BYTES_MAX = 4 << 20
 

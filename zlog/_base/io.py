@@ -11,18 +11,16 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.refusals import from_code, refused_call
 from zlog._base.sequencer import SequencerClient
 from zlog._native import messages
+from zlog._native.completions import ReplyBytes
 from zlog.environment import SteadyTime
 from zlog.store import RequestPayload, Start, Store
-
-if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
 
 
 class Call(NamedTuple):
@@ -64,7 +62,6 @@ class Started(Protocol):
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
         """Wait for the calls, and return their replies in order."""
-        ...
 
 
 class Io(Protocol):
@@ -78,47 +75,36 @@ class Io(Protocol):
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls concurrently, and return their replies in order."""
-        ...
 
     def start(self, calls: Sequence[Call]) -> Started:
         """Start independent calls without waiting for them."""
-        ...
 
     async def run(self, start: Start, deadline: Deadline) -> Reply:
         """Run an operation of the store that is not a call of a method."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait for some seconds."""
-        ...
 
     def monotonic(self) -> float:
         """Return the seconds of a monotonic clock."""
-        ...
 
     def wall_clock_us(self) -> int:
         """Return the microseconds since 1970, UTC, at least 0."""
-        ...
 
     def steady_clock(self) -> SteadyTime:
         """Return a time that is comparable among processes, from a clock that is never set."""
-        ...
 
     def random(self) -> float:
         """Return a random number x with 0 ≤ x < 1."""
-        ...
 
     def token(self, count: int) -> bytes:
         """Return ``count`` random bytes for use as a unique id."""
-        ...
 
     def sequencer(self, address: str) -> SequencerClient:
         """Return the client for a sequencer's address. The same address gives the same client."""
-        ...
 
     async def close(self) -> None:
         """Close the sequencers' clients. The store stays open."""
-        ...
 
 
 def deadline_of(io: Io, seconds: float | None) -> Deadline:

@@ -26,7 +26,6 @@ class Batches(Protocol[T_co]):
 
     async def next(self) -> Sequence[T_co] | None:
         """Return the next items in order, or None at the end."""
-        ...
 
 
 class Driver(ProcessBound, ABC):

@@ -10,6 +10,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
+from zlog._native.completions import ReplyBytes
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
 
@@ -21,8 +22,11 @@ async def call_each(
     request: Callable[[View, ObjectRef], bytes],
     deadline: Deadline,
     *refusals: int,
-) -> dict[ObjectRef, Reply]:
-    """Run an idempotent method on objects. Raises if an answer is not OK or in ``refusals``."""
+) -> dict[ObjectRef, ReplyBytes]:
+    """Run an idempotent method on objects. Returns the replies of those that answer OK.
+
+    Raises an error if an object answers a code other than OK and ``refusals``.
+    """
     refs = [*objects]
 
     def calls(view: View) -> list[Call]:
@@ -31,7 +35,7 @@ async def call_each(
     _, replies = await layout.guarded(calls, deadline)
     for ref, reply in zip(refs, replies, strict=True):
         reply.check_call(method, ref.name, *refusals)
-    return dict(zip(refs, replies, strict=True))
+    return {ref: r.payload for ref, r in zip(refs, replies, strict=True) if r.code == Code.OK}
 
 
 def by_object(

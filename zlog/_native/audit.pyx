@@ -11,10 +11,9 @@ from zlog._native.completions cimport reply_view, well_formed
 from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
+from zlog._native.completions import ReplyBytes
 
 cdef extern from "cls_zlog/client/append_ids.h" namespace "zlog" nogil:
     cdef cppclass CppAppendId "zlog::AppendId":

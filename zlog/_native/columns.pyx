@@ -16,8 +16,9 @@ from zlog._native.striping cimport Striping, striping_of
 
 from typing import TYPE_CHECKING
 
+from zlog._native.completions import ReplyBytes
+
 if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
     from zlog.entry import Gap
 
 

@@ -18,10 +18,9 @@ import asyncio
 import contextvars
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
+from zlog._native.new_entries import NewEntry
 
 cdef extern from "Python.h":
     void Py_DECREF_PTR "Py_DECREF"(PyObject* object)

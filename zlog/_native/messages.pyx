@@ -29,12 +29,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zlog._base.striping import ObjectPositions
+from zlog._native.completions import ReplyBytes
 from zlog.errors import CorruptEntry
 
 if TYPE_CHECKING:
     from typing import NamedTuple
-
-    from zlog._native.completions import ReplyBytes
 
 
 cdef extern from "<string>" namespace "std" nogil:

@@ -23,13 +23,12 @@ from zlog._native.striping cimport Striping, positions_of, striping_of
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from zlog._native.completions import ReplyBytes
+from zlog._native.new_entries import NewEntry
 from zlog.errors import CorruptEntry
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-    from zlog._native.completions import ReplyBytes
-    from zlog._native.new_entries import NewEntry
 
 cdef extern from "cls_zlog/base/crc32c.h" namespace "zlog" nogil:
     uint32_t cpp_crc32c "zlog::crc32c"(string_view data, uint32_t seed)

@@ -18,13 +18,10 @@ from zlog._native.new_entries cimport (
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zlog._native.mutex import reentrant_call
-from zlog._native.new_entries import entries_owned
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
+from zlog._native.new_entries import NewEntry, entries_owned
 
 
 cdef double NEVER = float("inf")

@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from zlog._base.process import inherited_error
+from zlog._native.completions import ReplyBytes
 
 if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
-
     _Item = TypeVar("_Item")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.names import check_range
 from zlog._layout.layout import Layout
@@ -97,4 +96,4 @@ async def object_stats(
 
     refs = layout.objects(layout.view, stripe)
     replies = await call_each(layout, "stat", refs, request, deadline, -errno.ENOENT, *expected)
-    return [messages.stat_reply(r.payload) for r in replies.values() if r.code == Code.OK]
+    return [*map(messages.stat_reply, replies.values())]

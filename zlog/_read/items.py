@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from zlog._base.codes import FillCode, State
+from zlog._native.completions import ReplyBytes
 from zlog._native.entry import from_timestamp
-from zlog._native.replies import FORGED, decode_fills
+from zlog._native.replies import FORGED, ReadReply, decode_fills
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     CorruptEntry,
@@ -18,10 +18,6 @@ from zlog.errors import (
     UnsupportedVersion,
     ZlogError,
 )
-
-if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
-    from zlog._native.replies import ReadReply
 
 Slot = Entry | Gap
 """What is at one position: an entry, or a gap of that position only."""

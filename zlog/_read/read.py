@@ -10,7 +10,7 @@ import contextlib
 import errno
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zlog._base.codes import ENTRIES_MAX, Code, FillCode, State
 from zlog._base.deadline import Deadline
@@ -19,6 +19,7 @@ from zlog._base.settings import Budget
 from zlog._base.striping import ObjectPositions
 from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
+from zlog._native.completions import ReplyBytes
 from zlog._native.replies import decode_read
 from zlog._positions.positions import Positions
 from zlog._read.items import Slot, gap_of, is_bad, is_open, lost, slot_of
@@ -33,9 +34,6 @@ from zlog._replica.replicas import (
 from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry, StoreTimeout
 from zlog.view import ObjectRef, View
-
-if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
 
 READ_BYTES_MAX = 4 << 20
 """The data that one read of one object may return. An entry larger than this is returned alone."""

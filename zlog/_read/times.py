@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
+from zlog._read.read import Reader
 from zlog.entry import Entry
 from zlog.errors import StoreTimeout
-
-if TYPE_CHECKING:
-    from zlog._read.read import Reader
 
 _LOOKS = (1, 64, 1024, 16384)
 """How many positions a read covers while it passes a gap. The number grows with the gap."""

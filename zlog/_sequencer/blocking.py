@@ -15,7 +15,6 @@ import time
 import weakref
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Endpoint
@@ -38,14 +37,8 @@ from zlog.errors import SequencerTimeout
 _READ_BYTES = 1 << 16
 
 
-class _Signal:
-    """A message in a caller's inbox that is not an answer."""
-
-
-_LEAD: Final = _Signal()
-_LOST: Final = _Signal()
-
-_Inbox = SimpleQueue[Reply | _Signal]
+_Inbox = SimpleQueue[Reply | None]
+"""The answer to a call. None wakes the caller to lead, or because the connection is lost."""
 
 
 class BlockingSequencer(Session):
@@ -169,7 +162,7 @@ class _Link:
             with suppress(OSError):  # the peer has already ended it
                 self._socket.shutdown(socket.SHUT_RDWR)
             for inbox in self._pending.values():
-                inbox.put(_LOST)
+                inbox.put(None)
             self._close_if_idle()
 
     async def close(self) -> None:
@@ -218,9 +211,9 @@ class _Link:
                 message = inbox.get_nowait() if led else inbox.get(timeout=deadline.remaining())
             except Empty:
                 raise self._timeout() from None
-            if isinstance(message, Reply):
+            if message is not None:
                 return message
-            if message is _LOST:
+            if self.lost and inbox.empty():
                 raise LinkLost(self.lost)
 
     def _read(self, deadline: Deadline) -> None:
@@ -252,7 +245,7 @@ class _Link:
         with self._mutex:
             del self._pending[request]
             if self._pending and not self._leading.locked():
-                next(iter(self._pending.values())).put(_LEAD)
+                next(iter(self._pending.values())).put(None)
             self._close_if_idle()
 
     def _close_if_idle(self) -> None:

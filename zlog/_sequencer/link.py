@@ -35,15 +35,12 @@ class Link(Protocol):
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
         """Send a request and return its answer. Raises LinkLost or SequencerTimeout."""
-        ...
 
     def drop(self, reason: str) -> None:
         """End the connection. Calls that are waiting for it raise LinkLost."""
-        ...
 
     async def close(self) -> None:
         """End the connection because its user closes it, and wait until it has ended."""
-        ...
 
 
 class Guard(Protocol):
@@ -51,11 +48,9 @@ class Guard(Protocol):
 
     async def acquire(self, deadline: Deadline) -> bool:
         """Take the lock. Returns False if the deadline passes first."""
-        ...
 
     def release(self) -> None:
         """Release the lock."""
-        ...
 
 
 @dataclass(eq=False, slots=True)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress, check_count
+from zlog._native.local import SharedSequencer
 from zlog.errors import SequencerUnavailable, StaleEpoch
-
-if TYPE_CHECKING:
-    from zlog._native.local import SharedSequencer
 
 _SLICE_SECONDS = 0.25
 """How long a thread waits at a time, so that it ends soon after its wait is cancelled."""

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
-from zlog._native.new_entries import Tagged, tagged_each
+from zlog._native.new_entries import NewEntry, Tagged, tagged_each
 from zlog._native.replies import crc32c
 from zlog._transfer.pieces import (
     BYTES_MAX,
@@ -22,9 +22,6 @@ from zlog._transfer.pieces import (
     Trimmed,
 )
 from zlog.errors import ExportDamaged
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 T = TypeVar("T")
 
@@ -53,7 +50,6 @@ class Writable(Protocol):
 
     def write(self, data: bytes, /) -> object:
         """Write all the bytes."""
-        ...
 
 
 class Readable(Protocol):
@@ -61,7 +57,6 @@ class Readable(Protocol):
 
     def read(self, count: int, /) -> bytes:
         """Return up to ``count`` bytes, or no bytes at the end."""
-        ...
 
 
 class Info(NamedTuple):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from zlog._native.new_entries import tags_bytes
+from zlog._native.new_entries import NewEntry, tags_bytes
 from zlog.errors import ExportDamaged
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 ENTRIES_MAX = 16384
 BYTES_MAX = 1 << 20

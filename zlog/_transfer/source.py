@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
-from zlog._native.replies import decode_read
+from zlog._native.completions import ReplyBytes
+from zlog._native.replies import MacKey, ReadReply, decode_read
 from zlog._read.items import Slot, no_entry
 from zlog._read.iterate import Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import NotWritten
-
-if TYPE_CHECKING:
-    from zlog._native.completions import ReplyBytes
-    from zlog._native.replies import MacKey, ReadReply
-
 
 _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
 

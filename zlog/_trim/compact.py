@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 from bisect import bisect_left
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import call_each
@@ -202,10 +201,10 @@ class _Pass:
 
         layout, deadline = self._layout, self._deadline
         replies = await call_each(layout, "tags_list", refs, request, deadline, *_GONE)
-        for ref, reply in replies.items():
-            if reply.code != Code.OK:
+        for ref in refs:
+            if ref not in replies:
                 del left[ref]
-        return {ref: reply.payload for ref, reply in replies.items() if reply.code == Code.OK}
+        return replies
 
 
 def _objects(layout: Layout, stripe: Stripe, start: int, end: int) -> dict[ObjectRef, int]:
@@ -232,11 +231,10 @@ async def _compact(
 
     while pages:
         replies = await call_each(layout, "compact", pages, request, deadline, *_GONE)
+        asked, pages = pages, {}
         for ref, reply in replies.items():
-            _, end, superseded = pages.pop(ref)
-            if reply.code != Code.OK:
-                continue
-            first = messages.compact_reply(reply.payload).end
+            _, end, superseded = asked[ref]
+            first = messages.compact_reply(reply).end
             rest = superseded[bisect_left(superseded, first) :]
             if rest and first < end:
                 pages[ref] = first, end, rest
@@ -253,9 +251,9 @@ async def rebuild_indexes(
     while changed:
         refs = [*changed][:_OBJECTS_AT_ONCE]
         replies = await call_each(layout, "tags_rebuild", refs, request, deadline, *_GONE)
-        for ref, reply in replies.items():
+        for ref in refs:
             left = changed.pop(ref)
-            if reply.code == Code.OK:
-                reached = messages.tags_rebuild_reply(reply.payload).end
+            if ref in replies:
+                reached = messages.tags_rebuild_reply(replies[ref]).end
                 if reached < left.stop:
                     changed[ref] = range(reached, left.stop)

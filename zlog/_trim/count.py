@@ -8,7 +8,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import call_each, prefix_end
@@ -63,11 +62,7 @@ async def ask(
         return messages.count(view.epoch, starts[ref], end)
 
     replies = await call_each(layout, "count", starts, request, deadline, *_LOST)
-    return {
-        ref: messages.count_reply(reply.payload)
-        for ref, reply in replies.items()
-        if reply.code == Code.OK
-    }
+    return {ref: messages.count_reply(reply) for ref, reply in replies.items()}
 
 
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zlog._append.gather import Coalescer
 from zlog._append.producer_records import Producer, SequenceKey
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
-from zlog._native.new_entries import with_tags
+from zlog._native.new_entries import NewEntry, with_tags
 from zlog.aio._reading import Reading
-
-if TYPE_CHECKING:
-    from zlog._native.new_entries import NewEntry
 
 
 class Writing(Reading):

@@ -6,7 +6,6 @@
 #include <random>
 #include <vector>
 
-#include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/client_side/read_set.h"
 
 namespace zlog {
