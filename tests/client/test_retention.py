@@ -16,7 +16,7 @@ from .faulty import Died, FaultyStore, at_method, dies_at
 
 
 def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
-    wanted = Retention(age=604800.0, bytes=10 << 30, entries=5_000_000)
+    wanted = Retention(604800.0, 10 << 30, 5_000_000, compact_after=60.0)
     log.set_retention(wanted)
     assert log.retention == wanted
     with zlog.Log.open(store, "orders") as other:
@@ -24,8 +24,12 @@ def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
         epoch = other.view.epoch
         other.set_retention(wanted)
         assert other.view.epoch == epoch  # nothing to change
-        other.set_retention(Retention(entries=7))
-        assert other.view.options == {"retention_entries": "7"}
+        other.set_retention(Retention(entries=7, compact_after=0.0))
+        assert other.view.options == {
+            "retention_entries": "7",
+            "retention_compact_after_s": "0",
+        }
+        assert not Retention(compact_after=0.0).unlimited
         other.set_retention(Retention())
         assert other.view.options == {}
     assert log.append(b"goes on") == 0
