@@ -63,6 +63,7 @@ def test_short_help_fits_on_one_line() -> None:
         (["--timeout", "5"], "Missing command."),
         (["cursor", "--timeout", "5"], "Missing command."),
         (["--frob"], "No such option"),
+        (["help", "cursor", "st"], "No such command 'st'. Did you mean set?"),
     ],
 )
 def test_unknown_command_is_refused(words: list[str], answer: str) -> None:
@@ -84,18 +85,10 @@ def test_help_command_prints_help(words: list[str]) -> None:
     assert shown.stdout == CliRunner().invoke(command, [*words, "--help"]).stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
-        (["cursor", "st"], "No such command 'st'. Did you mean set?"),
-        (["read", "orders"], "'zlog read' has no commands of its own."),
-    ],
-)
-def test_help_of_unknown_command_is_refused(words: list[str], answer: str) -> None:
-    result = CliRunner().invoke(command, ["help", *words])
+def test_help_of_unknown_command_is_refused() -> None:
+    result = CliRunner().invoke(command, ["help", "read", "orders"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"Error: {answer}" in result.stderr
+    assert "Error: 'zlog read' has no commands of its own." in result.stderr
 
 
 def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:

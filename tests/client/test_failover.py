@@ -64,21 +64,6 @@ def test_writer_finds_new_leader(
     assert sequencers(log) == ["", former.address, leader.address]
 
 
-@pytest.mark.parametrize("fate", ["vanish", "pause"])
-def test_waiting_writer_finds_new_leader(
-    log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer], fate: str
-) -> None:
-    getattr(former, fate)()
-    positions: list[int] = []
-    writer = threading.Thread(target=lambda: positions.append(log.append(b"second")))
-    writer.start()
-    time.sleep(0.5)
-    leader = start()
-    writer.join(PATIENCE / 2)
-    assert positions == [1]
-    assert sequencers(log) == ["", former.address, leader.address]
-
-
 def test_writer_asks_announced_leader_to_open_log(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer]
 ) -> None:

@@ -12,7 +12,7 @@ import zlog.aio
 from zlog import Retention
 
 from ..conformance.stored import HEADER, MemoryDoor, door_to
-from .faulty import Died, FaultyStore, at_method, dies_at
+from .faulty import FaultyStore, at_method
 
 
 def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
@@ -163,27 +163,6 @@ def test_cursor_passed_by_trim_limits_retention(log: zlog.Log) -> None:
     log.trim_to(50, past_cursors=True)
     log.set_retention(Retention(entries=10))
     assert log.apply_retention() == 50
-
-
-def test_retention_survives_a_crash_at_any_operation(memory: zlog.Store) -> None:
-    def work(store: zlog.Store) -> None:
-        zlog.Log.open(store, "orders").apply_retention()
-
-    def prepare(name: str, store: zlog.Store) -> None:
-        with zlog.Log.create(store, name, width=3) as log:
-            log.append_many([b"x"] * 50)
-            log.set_retention(Retention(entries=7, bytes=30))
-
-    prepare("orders", memory)
-    counted = FaultyStore(memory, lambda *_: None)
-    work(counted)
-    for number in range(counted.operations):
-        with zlog.connect("mem://") as store:
-            prepare("orders", store)
-            with pytest.raises(Died):
-                work(FaultyStore(store, dies_at(number)))
-            with zlog.Log.open(store, "orders") as log:
-                assert (log.apply_retention(), log.stat().entries) == (43, 7)
 
 
 def test_trimmed_store_stays_small(tmp_path: Path) -> None:

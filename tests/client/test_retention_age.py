@@ -38,19 +38,6 @@ def round_at(
     return log.apply_retention()
 
 
-def test_age_limit_trims_old_entries(log: zlog.Log) -> None:
-    log.set_retention(Retention(age=15.0))
-    for second in (0, 10, 20, 30):
-        append_at(log, second)
-        round_at(log, second)
-    assert log.earliest() == 2
-    for second, first in ((34, 2), (35, 3), (44, 3), (45, 4), (100, 4)):
-        assert round_at(log, second) == first, second
-    append_at(log, 101)
-    assert round_at(log, 102) == 4
-    assert [item.position for item in log.read_range(4)] == [4]
-
-
 def test_age_counts_from_first_retention_round(log: zlog.Log) -> None:
     append_at(log, 0, 1, 2)
     log.set_retention(Retention(age=100.0))
