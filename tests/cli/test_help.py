@@ -248,27 +248,20 @@ def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
         "zlog spark tail orders --cursor b",
         "zlog cursor set orders b",
         "zlog cursor rm orders nightly b",
+        "zlog producer rm orders b",
     ],
 )
-def test_cursors_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
+def test_cursors_and_producers_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
     for name in ("billing", "nightly", "backup"):
-        orders.cursor(name, create="latest")
+        if "producer" in line:
+            orders.append_once([b"x"], producer=name, sequence=0)
+        else:
+            orders.cursor(name, create="latest")
     assert complete(cli, line) == ["backup", "billing"]
 
 
-def test_producers_are_completed(cli: Cli, orders: zlog.Log) -> None:
-    for name in ("crm", "shop"):
-        orders.append_once([b"x"], producer=name, sequence=0)
-    assert complete(cli, "zlog producer rm orders s") == ["shop"]
-
-
-@pytest.mark.parametrize(
-    "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"]
-)
-def test_names_without_log_are_not_completed(cli: Cli, line: str) -> None:
-    assert complete(cli, line) == []
-
-
-def test_completion_without_store_is_empty(cli: Cli) -> None:
+def test_names_without_log_or_store_are_not_completed(cli: Cli) -> None:
+    for line in ("zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"):
+        assert complete(cli, line) == []
     cli.environment["ZLOG_STORE"] = "ceph://pool?conf=/nowhere"
     assert complete(cli, "zlog read o") == []
