@@ -231,6 +231,19 @@ def test_export_refuses_unfillable_hole(tmp_path: Path) -> None:
         assert exported(log, end=1)
 
 
+def test_export_survives_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
+    file = io.BytesIO()
+
+    def change(done: int, _: int) -> None:
+        if done:
+            source.reconfigure(width=source.view.live_stripe.width % 4 + 1)
+
+    zlog.export_log(source, file, progress=change)
+    imported(target, "copy", file.getvalue())
+    copy = zlog.Log.open(target, "copy")
+    assert [*copy.read_range()] == [*source.read_range()]
+
+
 COPY = """
     import pathlib, sys, zlog
     anonymous = []
