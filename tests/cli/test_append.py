@@ -14,7 +14,7 @@ import pytest
 
 import zlog
 from zlog.cli.batches import Batches, Limits, Splitter
-from zlog.cli.input import BadInput, Input
+from zlog.cli.input import Input
 
 from ..support.programs import ZLOG
 from .conftest import Cli, Inside, end
@@ -119,17 +119,6 @@ def test_steady_trickle_is_not_delayed() -> None:
     batches = Batches(trickle, Splitter(b"\n"), bytes, Limits(4096, 1 << 20, 9, 9))
     with closing(trickle):
         assert 1 < len(next(iter(batches))) < 1000
-
-
-def test_endless_line_uses_bounded_memory(tmp_path: Path) -> None:
-    path = tmp_path / "endless"
-    path.write_bytes(b"good\n" + b"x" * 3_000_000)
-    stream = Input(str(path))
-    batches = iter(Batches(stream, Splitter(b"\n"), bytes, Limits(10, 1 << 20, 1000, 1000)))
-    assert next(batches) == [b"good"]
-    with pytest.raises(BadInput, match="line 2: entry exceeds"):
-        next(batches)
-    stream.close()
 
 
 @pytest.mark.parametrize(
@@ -294,14 +283,6 @@ def test_closed_standard_streams_are_handled(cli: Cli, line: str, code: int, sai
     assert done.returncode == code
     assert said in done.stderr.decode()
     assert "internal" not in done.stderr.decode()
-
-
-def test_regular_file_on_stdin_works(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(LINES)
-    with path.open("rb") as file, cli.start("append", "orders", stdin=file) as process:
-        assert process.wait(10) == 0
-    assert cli.ok("read", "orders") == LINES
 
 
 def test_tags_are_appended_and_shown(inside: Inside) -> None:

@@ -32,16 +32,6 @@ def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> No
     assert inside("cursor", "rm", "orders", "audit").code == 1
 
 
-def test_tail_resumes_at_cursor(inside: Inside, ten: zlog.Log) -> None:
-    assert inside.ok("tail", "orders", "--cursor", "billing").split() == [
-        b"%d" % n for n in range(10)
-    ]
-    assert inside.ok("tail", "orders", "--cursor", "billing") == b""
-    ten.append(b"ten")
-    assert inside.ok("tail", "orders", "--cursor", "billing") == b"ten\n"
-    assert ten.cursor("billing").position == 11
-
-
 def test_new_cursor_starts_at_given_position(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("tail", "orders", "--cursor", "a", "--from", "latest") == b""
     assert inside.ok("tail", "orders", "--cursor", "b", "--from", "-1") == b"9\n"

@@ -186,29 +186,13 @@ def test_failed_release_is_reported(
     assert writer_of(inside) is not None
 
 
-class Slow(Future[range]):
-    """What becomes of a batch is known once it is asked for, and asking may be interrupted."""
-
-    def __init__(self, asked: list[range], positions: range, error: BaseException | None) -> None:
-        super().__init__()
-        self._asked = asked
-        self._positions = positions
-        self._error = error
-
-    def result(self, timeout: float | None = None) -> range:  # as it is declared
-        if self._error is not None:
-            raise self._error
-        self._asked.append(self._positions)
-        return self._positions
-
-
 class SlowWriter:
-    """A writer without a store.
+    """A writer without a store. What becomes of a batch is known once it is asked for.
 
     Attributes:
         asked: positions of those batches that were waited for.
         under_way: entries that were handed in and not waited for, at the most.
-        error: that waiting raises.
+        interrupted: whether waiting is.
         released: whether the log was given back.
     """
 
@@ -217,14 +201,22 @@ class SlowWriter:
     def __init__(self) -> None:
         self.asked: list[range] = []
         self.under_way = 0
-        self.error: BaseException | None = None
+        self.interrupted = False
         self.released = False
         self._end = 0
 
-    def submit_many(self, batch: list[bytes], **_: object) -> Future[range]:
-        start, self._end = self._end, self._end + len(batch)
+    def submit_many(self, batch: list[bytes], **_: object) -> object:
+        positions = range(self._end, self._end + len(batch))
+        self._end = positions.stop
         self.under_way = max(self.under_way, self._end - sum(map(len, self.asked)))
-        return Slow(self.asked, range(start, self._end), self.error)
+
+        def result() -> range:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.asked.append(positions)
+            return positions
+
+        return SimpleNamespace(done=lambda: False, result=result)
 
     def flush(self) -> None:
         """Nothing is left."""
@@ -255,7 +247,7 @@ def test_batches_in_flight_are_limited(size: int, most: int) -> None:
 
 def test_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
     writer = SlowWriter()
-    writer.error = KeyboardInterrupt()
+    writer.interrupted = True
 
     def interrupted() -> None:
         with writer.appends() as appends:

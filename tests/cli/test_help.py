@@ -63,6 +63,7 @@ def test_short_help_fits_on_one_line() -> None:
         (["--timeout", "5"], "Missing command."),
         (["cursor", "--timeout", "5"], "Missing command."),
         (["--frob"], "No such option"),
+        (["help", "cursor", "st"], "No such command 'st'. Did you mean set?"),
     ],
 )
 def test_unknown_command_is_refused(words: list[str], answer: str) -> None:
@@ -84,18 +85,10 @@ def test_help_command_prints_help(words: list[str]) -> None:
     assert shown.stdout == CliRunner().invoke(command, [*words, "--help"]).stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
-        (["cursor", "st"], "No such command 'st'. Did you mean set?"),
-        (["read", "orders"], "'zlog read' has no commands of its own."),
-    ],
-)
-def test_help_of_unknown_command_is_refused(words: list[str], answer: str) -> None:
-    result = CliRunner().invoke(command, ["help", *words])
+def test_help_of_unknown_command_is_refused() -> None:
+    result = CliRunner().invoke(command, ["help", "read", "orders"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"Error: {answer}" in result.stderr
+    assert "Error: 'zlog read' has no commands of its own." in result.stderr
 
 
 def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
@@ -107,9 +100,7 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("frobnicate", ""),
         ("read", ""),
-        ("read orders --jsn", ""),
         ("read orders 1-2", ""),
         ("read orders --json --raw", ""),
         ("read orders 3 --tag t0", "--tag needs ranges"),
@@ -129,9 +120,6 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("reconfigure orders --stripe-records 0", ""),
         ("reconfigure orders --option stripe_bytes=many", ""),
         ("reconfigure orders --option nothing", ""),
-        ("ls --timeout soon", ""),
-        ("ls --timeout -1", ""),
-        ("ls --timeout nan", ""),
         ("ls --timeout=0.0", "'--timeout': 0 leaves no time"),
         ("--timeout 0 tail orders", "'never'"),
         ("tail orders --hole-timeout -1", ""),
@@ -146,7 +134,6 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("fill orders -5", "-5 is not in the range"),
         ("append orders --json --null", ""),
         ("append orders --whole --null", ""),
-        ("append orders --max-bytes many", ""),
         ("append orders --max-bytes 0", "1 byte to 16M"),
         ("append orders --max-bytes 16777217", "1 byte to 16M"),
         ("append orders -m x orders.txt", "--message"),
@@ -162,19 +149,13 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("cursor set orders 'a b' 5", ""),
         ("cursor set orders billing soon", ""),
         ("producer rm orders 'a b'", ""),
-        ("retention orders --age 7", ""),
-        ("retention orders --age -7d", ""),
-        ("retention orders --bytes ten", ""),
-        ("retention orders --entries 1T", ""),
         ("retention orders --entries 0", ""),
         ("retention orders --bytes 0", ""),
         ("retention orders --age 0s", ""),
-        ("retention orders --age 99999999999999w", ""),
         ("retention orders --skew 99999999999999w", ""),
         ("retention orders --off --age 7d", ""),
         ("mirror orders", ""),
         ("mirror orders --to logs", ""),
-        ("export", ""),
         ("top --json", "--json needs --once"),
         ("-N billing ls", ""),
         ("-p pool ls", ""),
@@ -186,7 +167,6 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("--store ceph://nothere seqr --listen 0.0.0.0:0", "--advertise"),
         ("--store ceph://nothere seqr --lease 0.1", "--lease"),
         ("--store ceph://nothere seqr --lease 3600", "--lease"),
-        ("--store ceph://nothere seqr --lease soon", "--lease"),
         ("--store mem:// seqr", "mem:// needs no sequencer"),
         ("--store mem:// seqr status", "mem:// needs no sequencer"),
         ("objects put orders m k", ""),
@@ -268,27 +248,20 @@ def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
         "zlog spark tail orders --cursor b",
         "zlog cursor set orders b",
         "zlog cursor rm orders nightly b",
+        "zlog producer rm orders b",
     ],
 )
-def test_cursors_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
+def test_cursors_and_producers_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
     for name in ("billing", "nightly", "backup"):
-        orders.cursor(name, create="latest")
+        if "producer" in line:
+            orders.append_once([b"x"], producer=name, sequence=0)
+        else:
+            orders.cursor(name, create="latest")
     assert complete(cli, line) == ["backup", "billing"]
 
 
-def test_producers_are_completed(cli: Cli, orders: zlog.Log) -> None:
-    for name in ("crm", "shop"):
-        orders.append_once([b"x"], producer=name, sequence=0)
-    assert complete(cli, "zlog producer rm orders s") == ["shop"]
-
-
-@pytest.mark.parametrize(
-    "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"]
-)
-def test_names_without_log_are_not_completed(cli: Cli, line: str) -> None:
-    assert complete(cli, line) == []
-
-
-def test_completion_without_store_is_empty(cli: Cli) -> None:
+def test_names_without_log_or_store_are_not_completed(cli: Cli) -> None:
+    for line in ("zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"):
+        assert complete(cli, line) == []
     cli.environment["ZLOG_STORE"] = "ceph://pool?conf=/nowhere"
     assert complete(cli, "zlog read o") == []

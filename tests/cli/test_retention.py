@@ -31,38 +31,21 @@ def test_limits_are_set_shown_and_removed(inside: Inside, orders: zlog.Log) -> N
     assert shown(inside) == "age 1w, bytes 1,610,612,736 (1.5 GiB)"
     limit(inside, "--age", "off", "--entries", "1M")
     assert shown(inside) == "bytes 1,610,612,736 (1.5 GiB), entries 1,000,000"
+    limit(inside, "--compact-after", "1h")
     fields = json.loads(inside.ok("retention", "orders", "--json"))
     assert fields == {
         "age_s": None,
         "bytes": 1610612736,
         "entries": 1000000,
-        "compact_after_s": None,
+        "compact_after_s": 3600.0,
         "skew_s": 3600.0,
     }
+    assert "entries 1,000,000, compact after 1h" in shown(inside)
+    limit(inside, "--compact-after", "off")
     inside.ok("retention", "orders", "--off")
     assert shown(inside) == "everything is kept"
     with zlog.Log.open(orders.store, "orders") as log:
         assert log.retention == Retention()
-
-
-def test_compact_after_keeps_newest_of_each_tag(inside: Inside, orders: zlog.Log) -> None:
-    orders.append_many([b"x"] * 20, tags_each=[[f"k{n % 3}"] for n in range(20)])
-    limit(inside, "--compact-after", "1h")
-    assert shown(inside) == "compact after 1h"
-    fields = json.loads(inside.ok("retention", "orders", "--json"))
-    assert fields["compact_after_s"] == 3600.0
-    assert fields["age_s"] is None
-    inside.ok("retention", "orders", "--apply")
-    assert orders.stat().entries == 20
-    inside.ok("retention", "orders", "--compact-after", "0s", "--apply")
-    assert [entry.position for entry in orders.read_range() if isinstance(entry, zlog.Entry)] == [
-        17,
-        18,
-        19,
-    ]
-    assert b"retention_compact_after_s" in inside.ok("info", "orders")
-    inside.ok("retention", "orders", "--compact-after", "off")
-    assert shown(inside) == "everything is kept"
 
 
 def test_apply_continues_unfinished_compaction(

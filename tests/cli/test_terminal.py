@@ -53,11 +53,6 @@ def test_info_is_bold_only_on_terminal(cli: Cli) -> None:
     assert BOLD not in cli.ok("info", "orders")
 
 
-def test_tables_have_headings_only_on_terminal(cli: Cli) -> None:
-    assert b"SEQUENCER" in on_terminal(cli, "ls", "-l")[1]
-    assert b"SEQUENCER" not in cli.ok("ls", "-l")
-
-
 def test_rm_asks_for_confirmation(cli: Cli) -> None:
     code, screen = on_terminal(cli, "rm", "orders", answer=b"n\n")
     assert (code, b"Remove log 'orders'" in screen) == (1, True)
@@ -73,11 +68,6 @@ def test_append_prompts_and_prints_summary(cli: Cli) -> None:
     assert b"type entries, one per line" in screen
     assert b"appended 2 entries from position 0 to 1" in screen
     assert cli.ok("read", "orders") == b"one\ntwo\n"
-
-
-def test_create_reports_log_only_on_terminal(cli: Cli) -> None:
-    assert b"created log 'new'" in on_terminal(cli, "create", "new")[1]
-    cli.ok("create", "newer")
 
 
 @pytest.fixture

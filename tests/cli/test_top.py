@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
-import pty
-import re
-import struct
-import subprocess
-import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +16,7 @@ from zlog.cli.commands.top.rows import HEAD, look, rows_of, summary
 from zlog.overview import overview, rates
 
 from ..client.planted import flip
+from ..docs.terminal import Terminal
 from ..support.programs import ZLOG
 from .conftest import Cli
 
@@ -88,90 +82,52 @@ def test_unreadable_log_does_not_hide_others() -> None:
     assert seen["broken"].error
 
 
-@contextmanager
-def view(cli: Cli, *words: str, columns: int = 80, end: bytes = b"q") -> Iterator[Screen]:
-    """Run the view on a terminal of 24 lines, and end it with a key."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
-        [ZLOG, "top", *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=cli.environment,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    screen = Screen(ours)
-    try:
-        yield screen
-        os.write(ours, end)
-        screen.drain()
-        assert process.wait(_SECONDS) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
+@pytest.fixture
+def terminal(cli: Cli, tmp_path: Path) -> Iterator[Terminal]:
+    """A shell on a terminal, with the store of ``cli``."""
+    with Terminal(tmp_path, cli.environment) as terminal:
+        terminal.wait_until_idle(_SECONDS)
+        yield terminal
 
 
-class Screen:
-    """What a program writes to a terminal, without the codes that place and colour it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        os.set_blocking(descriptor, False)
-        self.text = ""
-
-    def press(self, keys: str) -> None:
-        """Type, having forgotten what was shown."""
-        self.text = ""
-        os.write(self._descriptor, keys.encode())
-
-    def wait_for(self, *wanted: str) -> None:
-        """Read until all of this was shown."""
-        end = time.monotonic() + _SECONDS
-        while not all(each in self.text for each in wanted):
-            assert time.monotonic() < end, f"{wanted} not in {self.text[-2000:]!r}"
-            self._read()
-            time.sleep(0.02)
-
-    def drain(self) -> None:
-        """Read until the program has closed the terminal."""
-        end = time.monotonic() + _SECONDS
-        while self._read() and time.monotonic() < end:
-            time.sleep(0.02)
-
-    def _read(self) -> bool:
-        try:
-            chunk = os.read(self._descriptor, 65536).decode(errors="replace")
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        self.text += re.sub(r"\x1b\[[0-9;?>=]*[a-zA-Z]|\x1b[()=>][0-9A-B]?", "", chunk)
-        return bool(chunk)
+def wait_for(terminal: Terminal, *wanted: str) -> None:
+    """Read until all of this was shown."""
+    end = time.monotonic() + _SECONDS
+    while not all(each in terminal.screen() for each in wanted):
+        assert time.monotonic() < end, f"{wanted} not in {terminal.screen()[-2000:]!r}"
+        terminal.read(end - time.monotonic())
 
 
-def test_view_sorts_filters_and_opens_log(cli: Cli, ten: zlog.Log) -> None:
+def check_end(terminal: Terminal, key: str) -> None:
+    """See that a key ends the view."""
+    terminal.press(key)
+    terminal.wait_until_idle(_SECONDS)
+    terminal.enter("echo code $?")
+    wait_for(terminal, "code 0")
+
+
+def test_view_sorts_filters_and_opens_log(terminal: Terminal, ten: zlog.Log) -> None:
     ten.cursor("billing", create=4)
     zlog.Log.create(ten.store, "other").close()
-    with view(cli, "--interval", "0.2") as screen:
-        screen.wait_for("orders", "other", "RATE/s", "2 logs", "by rate")
-        ten.append_many([b"more"] * 5)
-        screen.wait_for("15")
-        screen.press("s")
-        screen.wait_for("by bytes")
-        screen.press("/")
-        screen.press("ord\r")
-        screen.wait_for("orders")
-        screen.press("\r")
-        screen.wait_for("cursor billing", "at 4, 11 behind", "width 2")
-        screen.press("\x1b")
-        screen.wait_for("RATE/s")
+    terminal.enter(f"TERM=xterm {ZLOG} top --interval 0.2")
+    wait_for(terminal, "orders", "other", "RATE/s", "2 logs", "by rate")
+    ten.append_many([b"more"] * 5)
+    wait_for(terminal, "15")
+    terminal.press("s")
+    wait_for(terminal, "by bytes")
+    terminal.press("/")
+    terminal.press("ord\r")
+    wait_for(terminal, "orders")
+    terminal.press("\r")
+    wait_for(terminal, "cursor billing", "at 4, 11 behind", "width 2")
+    terminal.press("\x1b")
+    wait_for(terminal, "RATE/s")
+    check_end(terminal, "q")
 
 
-def test_control_c_ends_view_and_filter(cli: Cli) -> None:
-    with view(cli, end=b"\x03") as screen:
-        screen.wait_for("orders")
-        screen.press("/")
-        screen.wait_for("part of a name")
+def test_control_c_ends_view_and_filter(terminal: Terminal) -> None:
+    terminal.enter(f"TERM=xterm {ZLOG} top")
+    wait_for(terminal, "orders")
+    terminal.press("/")
+    wait_for(terminal, "part of a name")
+    check_end(terminal, "\x03")

@@ -21,7 +21,6 @@ from zlog._native.new_entries import EntryColumn
 from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire
-from ..conformance.stored import door_to, envelope
 from ..support.logs import data_of
 from .appending_once import ROWS, deliver, entries_in
 from .faulty import Died, FaultyStore, dies_in
@@ -138,21 +137,6 @@ def test_recreated_producer_gets_new_append_ids(log: zlog.Log) -> None:
     assert list(log.check()) == []
 
 
-def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders", width=2)
-    deliver(memory)
-    full = wire.u64(1) + wire.u64(0) + wire.u32(65536) + 2 * wire.u64(0)
-    with door_to(memory) as door:
-        head = door.load("zlog.orders.head")
-        door.save("zlog.orders.head", head.with_value(b"s.query", envelope(b"s.query", full)))
-    with pytest.raises(zlog.ZlogError, match="65,536 unfinished parts of this producer") as caught:
-        deliver(memory, sequence=2)
-    assert "before=n" in caught.value.hint
-    assert "producer rm" not in caught.value.hint
-    log.complete_sequences("query", before=2)
-    assert deliver(memory, sequence=2) == len(ROWS)
-
-
 @pytest.mark.parametrize(
     ("method", "answer", "what", "hint"),
     [
@@ -161,6 +145,12 @@ def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
             limit(1 << 20),
             "has recorded a million attempts",
             "under a new sequence number",
+        ),
+        (
+            "delivery_begin",
+            limit(1 << 16),
+            "keeps 65,536 unfinished parts of this producer",
+            "before=n",
         ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
         ("delivery_grant", limit(4096), "keeps up to 4,096 grants", "into more parts"),

@@ -18,7 +18,7 @@ from zlog.testing import AT_ONCE, Fate, StoreCall, run_virtually
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
 from .appending_once import ROWS, deliver, entries_in, shuffled
-from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
+from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in
 from .planted import call, write
 
 pytestmark = pytest.mark.usefixtures("small_rounds")
@@ -66,15 +66,6 @@ def test_a_repeated_delivery_finishes_one_that_died(served: zlog.Store) -> None:
     assert number > 10
     log = zlog.Log.open(served, "orders")
     assert list(log.check()) == []
-
-
-@pytest.mark.parametrize("method", ["write", "delivery_begin", "delivery_grant"])
-def test_a_lost_reply_duplicates_nothing(served: zlog.Store, method: str) -> None:
-    faulty = wrapped(served, loses_first(method))
-    with pytest.raises(zlog.StoreTimeout), zlog.Log.open(faulty, "orders", timeout=0.3) as log:
-        log.append_once(ROWS, producer="query", sequence=1)
-    deliver(faulty)
-    assert Counter(entries_in(served)) == Counter(ROWS)
 
 
 @pytest.mark.parametrize("method", ["delivery_grant", "write"])
@@ -141,15 +132,6 @@ def test_positions_of_an_old_epoch_are_not_filled(served: zlog.Store, method: st
     for position in granted[0]:
         write(other, position, b"s" * 16, position, b"other")
     assert list(other.check()) == []
-
-
-def test_a_grant_recorded_twice_counts_once(served: zlog.Store) -> None:
-    def fault(_: int, method: str) -> str | None:
-        return "twice" if method == "delivery_grant" else None
-
-    assert deliver(wrapped(served, fault)) == len(ROWS)
-    assert deliver(served, shuffled(1)) == 0
-    assert Counter(entries_in(served)) == Counter(ROWS)
 
 
 def fill_all(store: zlog.Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import zlog
 from zlog import GapKind, Retention
 from zlog._trim import compact
-from zlog._trim.age import Progress, Watch
 
 from .clocks import set_clocks
 from .faulty import Died, FaultyStore, dies_at
@@ -131,21 +129,6 @@ def test_young_entries_are_kept(log: zlog.Log) -> None:
     assert held(log) == kept(written)
 
 
-def test_cursor_limits_compaction(log: zlog.Log) -> None:
-    written = updates(log, 100, 5)
-    log.set_retention(AT_ONCE)
-    cursor = log.cursor("slow", create=40)
-    log.apply_retention()
-    assert held(log) == kept(written, 40)
-    assert log.retention_report().compacted == 40
-    cursor.commit(70)
-    log.apply_retention()
-    assert held(log) == kept(written, 70)
-    cursor.remove()
-    log.apply_retention()
-    assert held(log) == kept(written)
-
-
 def test_tags_of_pass_are_limited(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "_TAGS_MAX", 10)
     monkeypatch.setattr(compact, "_WINDOW", 8)
@@ -244,27 +227,6 @@ def test_mirror_is_not_compacted(log: zlog.Log) -> None:
             assert copy.retention == AT_ONCE
             copy.apply_retention()
             assert held(copy) == written
-
-
-def test_the_stored_state_has_no_field_of_compaction_without_it() -> None:
-    """A version that does not know it takes a state that has it for none, and begins anew."""
-    assert b"compacted" not in Watch(settled=5).encode()
-    noted = Watch(settled=5, compacted=Progress(3, 5, 1))
-    assert Watch.decode(noted.encode()) == noted
-    for wrong in ([1, 2, "x"], None, [1, 2, 3, 4]):
-        state = json.loads(noted.encode())
-        state["compacted"] = wrong
-        assert Watch.decode(json.dumps(state).encode()) == Watch()
-
-
-def test_compaction_settings_are_validated(log: zlog.Log) -> None:
-    log.set_retention(Retention(entries=5, compact_after=60.0))
-    assert log.view.options == {"retention_entries": "5", "retention_compact_after_s": "60"}
-    assert log.retention == Retention(entries=5, compact_after=60.0)
-    assert not Retention(compact_after=0.0).unlimited
-    with pytest.raises(ValueError, match="compact_after must be a number of seconds"):
-        Retention(compact_after=-1.0)
-    assert Retention.of({"retention_compact_after_s": "soon"}) == Retention()
 
 
 def test_large_superseded_batches_are_compacted() -> None:

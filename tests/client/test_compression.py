@@ -87,13 +87,6 @@ def test_reconfiguration_starts_compression(store: zlog.Store) -> None:
             log.reconfigure(compression="gzip")
 
 
-def test_append_once_works_on_compressed_log(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
-        for _ in range(2):
-            log.append_once(LINES, producer="query", sequence=0)
-        assert data_without_gap(log) == LINES
-
-
 def test_repeated_write_at_reserved_position_succeeds(store: zlog.Store) -> None:
     entry = b"reserved " * 500
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:

@@ -6,7 +6,6 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog import Gap, GapKind
 
 from .faulty import FaultyStore, loses_first
 
@@ -116,18 +115,6 @@ def test_trim_stops_at_cursor_unless_forced(ten: zlog.Log) -> None:
     ten.trim_to(6)
     ten.trim_to(9, past_cursors=True)
     assert (ten.earliest(), cursor.state().position) == (9, 6)
-
-
-def test_reader_sees_gap_of_forced_trim(ten: zlog.Log) -> None:
-    """Its cursor stays where it was; it may commit on its way through the gap."""
-    cursor = ten.cursor("billing", create=4)
-    ten.trim_to(8, past_cursors=True)
-    gap, *entries = ten.read_range(cursor.position)
-    assert gap == Gap(4, 8, GapKind.TRIMMED)
-    assert [entry.position for entry in entries] == [8, 9]
-    cursor.commit(6)
-    cursor.commit(gap.end)
-    assert cursor.lag() == 2
 
 
 def test_new_log_does_not_inherit_cursors(store: zlog.Store) -> None:

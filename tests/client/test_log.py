@@ -25,12 +25,6 @@ def test_entries_read_back_at_their_positions(log: zlog.Log) -> None:
     assert before < first.timestamp < datetime.now(timezone.utc) + timedelta(seconds=1)
 
 
-def test_batch_gets_positions_in_order(log: zlog.Log) -> None:
-    entries = [b"%d" % i * (i % 7) for i in range(1000)]
-    assert log.append_many(entries) == list(range(1000))
-    assert data_of(log.read_range()) == entries
-
-
 def test_large_batch_is_split_into_operations(log: zlog.Log) -> None:
     entries = [bytes([i]) * (1 << 20) for i in range(20)]
     assert log.append_many(entries) == list(range(20))

@@ -69,9 +69,6 @@ def test_read_only_store_is_fully_readable(copy: zlog.Log) -> None:
     assert copy.find_time(0) == 0
     assert sum(len(window.positions) for window in copy.read_columns()) == 19
     assert zlog.Log.list(copy.store) == ["orders"]
-
-
-def test_read_only_store_is_checked(copy: zlog.Log) -> None:
     audit = copy.check()
     assert [finding.kind for finding in audit] == [zlog.FindingKind.HOLE]
     assert audit.summary.entries == 19

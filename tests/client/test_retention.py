@@ -12,11 +12,11 @@ import zlog.aio
 from zlog import Retention
 
 from ..conformance.stored import HEADER, MemoryDoor, door_to
-from .faulty import Died, FaultyStore, at_method, dies_at
+from .faulty import FaultyStore, at_method
 
 
 def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
-    wanted = Retention(age=604800.0, bytes=10 << 30, entries=5_000_000)
+    wanted = Retention(604800.0, 10 << 30, 5_000_000, compact_after=60.0)
     log.set_retention(wanted)
     assert log.retention == wanted
     with zlog.Log.open(store, "orders") as other:
@@ -24,8 +24,12 @@ def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
         epoch = other.view.epoch
         other.set_retention(wanted)
         assert other.view.epoch == epoch  # nothing to change
-        other.set_retention(Retention(entries=7))
-        assert other.view.options == {"retention_entries": "7"}
+        other.set_retention(Retention(entries=7, compact_after=0.0))
+        assert other.view.options == {
+            "retention_entries": "7",
+            "retention_compact_after_s": "0",
+        }
+        assert not Retention(compact_after=0.0).unlimited
         other.set_retention(Retention())
         assert other.view.options == {}
     assert log.append(b"goes on") == 0
@@ -159,27 +163,6 @@ def test_cursor_passed_by_trim_limits_retention(log: zlog.Log) -> None:
     log.trim_to(50, past_cursors=True)
     log.set_retention(Retention(entries=10))
     assert log.apply_retention() == 50
-
-
-def test_retention_survives_a_crash_at_any_operation(memory: zlog.Store) -> None:
-    def work(store: zlog.Store) -> None:
-        zlog.Log.open(store, "orders").apply_retention()
-
-    def prepare(name: str, store: zlog.Store) -> None:
-        with zlog.Log.create(store, name, width=3) as log:
-            log.append_many([b"x"] * 50)
-            log.set_retention(Retention(entries=7, bytes=30))
-
-    prepare("orders", memory)
-    counted = FaultyStore(memory, lambda *_: None)
-    work(counted)
-    for number in range(counted.operations):
-        with zlog.connect("mem://") as store:
-            prepare("orders", store)
-            with pytest.raises(Died):
-                work(FaultyStore(store, dies_at(number)))
-            with zlog.Log.open(store, "orders") as log:
-                assert (log.apply_retention(), log.stat().entries) == (43, 7)
 
 
 def test_trimmed_store_stays_small(tmp_path: Path) -> None:

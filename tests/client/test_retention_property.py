@@ -37,8 +37,8 @@ LIMITS = st.builds(
 )
 
 
-class History(RuleBasedStateMachine):
-    """One log, and what is truly known of its entries."""
+class OneLog(RuleBasedStateMachine):
+    """A log, the true time, and since when its entries are there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,13 +46,20 @@ class History(RuleBasedStateMachine):
         self.log = zlog.Log.create(self.store, "orders", width=3, stripe_records=20, hole_timeout=0)
         self.now = 0.0
         self.entries: dict[int, tuple[float, int]] = {}  # by position: since when, bytes
-        self.holes: list[int] = []
-        self.numbers = itertools.count()
-        self.lost = dict.fromkeys("abc", 0.0)  # time that each machine slept
 
     def teardown(self) -> None:
         self.log.close()
         self.store.close()
+
+
+class History(OneLog):
+    """Clocks of several machines, which may be wrong, and all that happens to a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holes: list[int] = []
+        self.numbers = itertools.count()
+        self.lost = dict.fromkeys("abc", 0.0)  # time that each machine slept
 
     def clocks(self, machine: str, wall: float) -> None:
         """Let the handle be on a machine whose wall clock is wrong by that much."""
@@ -167,21 +174,10 @@ class History(RuleBasedStateMachine):
         assert self.log.stat().entries >= len(self.entries)
 
 
-class TimelyHistory(RuleBasedStateMachine):
+class TimelyHistory(OneLog):
     """The same machine enforces, regularly, and no clock is wrong."""
 
     BETWEEN = 5.0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.store = zlog.connect("mem://")
-        self.log = zlog.Log.create(self.store, "orders", width=3, stripe_records=20, hole_timeout=0)
-        self.now = 0.0
-        self.entries: dict[int, tuple[float, int]] = {}
-
-    def teardown(self) -> None:
-        self.log.close()
-        self.store.close()
 
     @initialize(age=st.sampled_from([1.0, 60.0, 1000.0]), size=BYTES, entries=ENTRIES)
     def limit(self, age: float, size: int, entries: int) -> None:

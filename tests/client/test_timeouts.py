@@ -18,7 +18,7 @@ from zlog._io import AsyncioIo, BlockingIo, drive
 from zlog._native.completions import CompletionQueue
 from zlog._native.local import MemoryStore
 from zlog.store import RequestPayload
-from zlog.testing import AT_ONCE, Fate, FaultyStore
+from zlog.testing import FaultyStore
 
 from .faulty import WithoutSequencer
 
@@ -50,19 +50,6 @@ def test_timeout_defaults_to_handle_and_none_disables(memory: zlog.Store) -> Non
                 assert set(store.seconds) == {None}
             else:
                 assert all(each is not None and most - 1 < each <= most for each in store.seconds)
-
-
-def test_infinite_hole_timeout_never_fills(memory: zlog.Store) -> None:
-    store = FaultyStore(memory)
-    with zlog.Log.create(store, "orders", width=2, hole_timeout=0) as log:
-        store.plan = lambda call: Fate(None, None) if call.method == "write" else AT_ONCE
-        with pytest.raises(zlog.StoreTimeout):
-            log.append(b"lost")
-        store.plan = lambda _: AT_ONCE
-        for timeout, kind in [(None, "unwritten"), (..., "filled")]:
-            (gap,) = log.read_range(hole_timeout=timeout)
-            assert isinstance(gap, zlog.Gap)
-            assert gap.kind.value == kind
 
 
 CALLS = [Call(name, "stat", b"") for name in ("answered", "silent")]

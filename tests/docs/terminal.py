@@ -55,6 +55,11 @@ class Terminal:
         self._to_come += 1
         os.write(self._screen, f"{command}\n".encode())
 
+    def press(self, keys: str) -> None:
+        """Type for the command that runs, having forgotten what appeared so far."""
+        self.clear()
+        os.write(self._screen, keys.encode())
+
     def read(self, seconds: float) -> None:
         """Wait for something to appear, for so long at most.
 

@@ -152,12 +152,12 @@ def owners(name: str) -> Iterator[str]:
 
 
 ADD_ONS = re.compile(
-    r"zlog\.(objects|spark|testing|cli\.commands\.(objects|spark|console|top|exporter|bench))\b"
+    r"zlog\.(objects|spark|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
 )
 
 
 def test_add_ons_import_public_names_only() -> None:
-    """An add-on builds on the core as a program of a user does."""
+    """An add-on and the command line build on the core as a program of a user does."""
     offences = [
         str(each)
         for each in imports()
