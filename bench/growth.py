@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 import click
 
@@ -86,20 +84,6 @@ class SizedLog:
             call()  # the view may have to be looked up first
             return repeat(call, seconds)
 
-    def read(self, seconds: float) -> Slice:
-        """read_range over the whole log; a call is 1024 entries."""
-        with self._open() as log:
-            items = log.read_range(0, self.count)
-
-            def call() -> int:
-                nonlocal items
-                step = len(deque(islice(items, BATCH)))
-                if step < BATCH:
-                    items = log.read_range(0, self.count)
-                return step
-
-            return repeat(call, seconds)
-
     def _open(self) -> zlog.Log:
         return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
 
@@ -119,7 +103,6 @@ class SizedLog:
 _MEASURES = (
     ("open", SizedLog.open, Ratio.LATENCY),
     ("append", SizedLog.append, Ratio.RATE),
-    ("read", SizedLog.read, Ratio.RATE),
     ("take over", SizedLog.take_over, Ratio.LATENCY),
 )
 """In this order: a log taken over for an absent sequencer takes no appends."""
@@ -139,8 +122,8 @@ _MEASURES = (
 def growth(bench: Bench, small: int, large: int, size: int) -> list[Report]:
     """Measure whether a log gets slower as it grows.
 
-    A large log is compared with a small one, in turns: opening it, appending at its end, reading a
-    range of it, and a sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
+    A large log is compared with a small one, in turns: opening it, appending at its end, and a
+    sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
     Opening and the take-over are also compared with single calls of the object class from C++.
     """
     workload = {"small": small, "large": large, "size": size, "width": WIDTH}

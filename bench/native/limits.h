@@ -18,11 +18,11 @@ using Measure = std::function<Sample(double seconds)>;
 // std::invalid_argument for a wrong option, std::system_error where the store fails.
 
 // The methods of the object class, called as a log calls them but without one: class_calls (they
-// write nothing), class_writes, class_reads.
+// write nothing), class_writes.
 Measure class_limit(const std::string& kind, const Options& options,
                     const std::shared_ptr<AsyncHost>& host);
 
-// A directory, through LMDB and through plain files: lmdb_puts, lmdb_gets, lmdb_scans, file_syncs.
+// A directory, through LMDB: lmdb_puts, lmdb_scans.
 Measure directory_limit(const std::string& kind, const Options& options);
 
 // A server of 24-byte frames: frames.

@@ -40,17 +40,12 @@ class Stripe {
   const std::string& object(uint64_t position) const {
     return objects_[striping_.residue(position)];
   }
-  uint64_t tail() const { return tail_; }
 
   // Whether the objects hold as much as objects of a log should.
   bool full() const;
 
   // Writes entries at the next positions: one operation per object.
   void append(const Entries& entries, const Finish& finish);
-
-  // Reads [start, end), one operation per object, and checks every entry. An object whose share has
-  // more bytes than a reader asks for at once answers the beginning of it.
-  void read(uint64_t start, uint64_t end, const Finish& finish);
 
  private:
   int run(const std::string& object, const char* method, const std::string& request);
