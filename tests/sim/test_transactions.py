@@ -46,21 +46,6 @@ def step(transaction: ListTransaction, word: str) -> None:
         transaction.read(key, values)
 
 
-GOOD = {
-    "nothing": "x=",
-    "one after the other": "x+1 | x=1 y+2 | x=1 y=2",
-    "its own appends": "x= x+1 x=1 x+2 x=12 | x=12",
-    "in either order": "x+1, x+2, y= | x=21",
-    "a refused one": "x+1 | ! x=1 x+2 | x=1",
-    "an unknown one that was": "? x+1 y+2, y= | x=1 y=2",
-    "an unknown one that was not": "? x+1 | x=",
-    "an unknown one that was late": "? x+1 | x= | x=1",
-    "attempts": "? @a x+1 | ! @a x+2 | @a x+3 | @a x=3",
-    "appended without being read": "x+1, x+2, x+3 | y+1",
-    "read before what others append unread": "x+1 | x=1, x+2, x+3",
-    "one reads, and appends unread": "x=, x= x+1, x+2",
-}
-
 BAD = {
     "G0": ("x+1 y+2, x+3 y+4 | x=13 y=42", "P22: G0"),
     "G0 of interleaved appends": ("x+1 x+2, x+3 | x=132", "P22: G0"),
@@ -92,11 +77,6 @@ BAD = {
     "two moments": ("x+1, x= x=1", "P22: x was read, and not"),
     "an id twice": ("? @a x+1 | @a x+2 | x=12", "P23: transaction a took effect twice"),
 }
-
-
-@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_good_histories_pass(text: str) -> None:
-    assert check_transactions(play(text)) == []
 
 
 @pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)
