@@ -124,28 +124,17 @@ def growth(bench: Bench, small: int, large: int, size: int) -> list[Report]:
 
     A large log is compared with a small one, in turns: opening it, appending at its end, and a
     sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
-    Opening and the take-over are also compared with single calls of the object class from C++.
     """
     workload = {"small": small, "large": large, "size": size, "width": WIDTH}
     reports = []
     with bench.testbed() as testbed:
         logs = [testbed.enter(SizedLog(testbed, count, size)) for count in (large, small)]
-        class_call = testbed.limit(
-            "class call",
-            "a call of a class method that writes nothing, one after the other, from C++",
-            "class_calls",
-            compare=Ratio.LATENCY,
-            objects=WIDTH,
-            in_flight=1,
-        )
         for what, run, compare in _MEASURES:
             timed = compare is Ratio.LATENCY
             load, *limits = (
                 testbed.load(f"{what}, {log.count}", run.__doc__ or "", partial(run, log), compare)
                 for log in logs
             )
-            if timed:
-                limits.append(class_call)
             title = f"{what}: a log of {large} entries of {size} B against one of {small}"
             reports.append(bench.measure(load, limits, title, 0 if timed else size, **workload))
     return reports

@@ -9,7 +9,6 @@ import pytest
 from bench.measure import (
     ROUNDS,
     Candidate,
-    Ratio,
     Slice,
     in_turns,
 )
@@ -71,18 +70,6 @@ def test_ratio_is_median_of_rounds() -> None:
     assert limit["ratio"] == 0.5
     assert "ratio" not in load
     assert load["cpu_us_per_entry"]["client"] == pytest.approx(0.005 / 1640 * 1e6, abs=1e-3)
-
-
-def test_limit_that_took_no_time_has_no_ratio() -> None:
-    """As a follower's that has an entry before its writer hears of it."""
-    latencies = iter([0.0, 0.1, 0.0, 0.1, 0.0])
-    never = Candidate("never", "", lambda _: constant(10, 0.0), Ratio.LATENCY)
-    often = Candidate("often", "", lambda _: constant(10, next(latencies)), Ratio.LATENCY)
-    _, never_measured, measured = in_turns(
-        Candidate("load", "", lambda _: constant(10, 0.2)), [never, often], 1.0, 1
-    )
-    assert (never_measured["ratio"], never_measured["ratios"]) == (None, [])
-    assert (measured["ratio"], measured["ratios"]) == (pytest.approx(2.0), [2.0, 2.0])
 
 
 @pytest.mark.parametrize(

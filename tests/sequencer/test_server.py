@@ -120,15 +120,6 @@ async def test_takeover_times_out(serving, store):
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
-async def test_a_silent_client_is_disconnected(serving, store):
-    async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
-        silent = await connect(greet=False)
-        greeted = await connect()
-        assert await silent.ended()
-        greeted.send(request(Kind.STATUS))
-        assert (await greeted.reply()).code == Code.OK
-
-
 async def test_server_stops_reading_from_stalled_peer(serving, store):
     """The answers that wait in memory stay bounded, and what was asked is answered in the end."""
     limits = Limits(write_buffer_bytes_max=1 << 16)
@@ -150,23 +141,6 @@ async def test_server_stops_reading_from_stalled_peer(serving, store):
         slow.writer.transport.resume_reading()
         replies = await slow.replies(sent * 1000)
         assert [reply.a for reply in replies] == list(range(sent * 1000))
-
-
-async def test_stalled_peer_is_disconnected(serving, store):
-    limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
-    async with serving(store, limits) as (server, connect):
-        slow = await opened(lambda: connect(receive_bytes=1 << 17))
-        slow.writer.transport.pause_reading()
-        burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
-
-        async def send_for_ever():
-            while True:
-                slow.send(burst)
-                await asyncio.wait_for(slow.writer.drain(), SOON)
-
-        with pytest.raises(ConnectionError):
-            await send_for_ever()
-        assert server.closed() == {"stalled": 1}
 
 
 async def test_stalled_half_closed_peer_is_disconnected(serving, store):

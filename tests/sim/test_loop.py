@@ -104,23 +104,6 @@ def test_paused_and_killed_processes_stop_running() -> None:
     run_virtually(work())
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_connection_keeps_order_and_data(seed: int) -> None:
-    sent = b"".join(b"%03d" % number for number in range(300))
-
-    async def work() -> bytes:
-        await served()
-        network().faults.slow = 0.3
-        reader, writer = await asyncio.open_connection(*WHERE)
-        for at in range(0, len(sent), 3):
-            writer.write(sent[at : at + 3])
-        echoed = await reader.readexactly(len(sent))
-        writer.close()
-        return echoed
-
-    assert run_virtually(work(), seed) == sent
-
-
 def test_network_cut_blocks_data_until_repaired() -> None:
     async def ask() -> bytes:
         reader, writer = await asyncio.open_connection(*WHERE)
