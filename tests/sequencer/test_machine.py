@@ -80,6 +80,20 @@ def test_one_connection_serves_thousands_of_handles():
     assert desk.machine.status(desk.now)["outstanding"] == 5000
 
 
+def test_unused_log_frees_space_for_another():
+    desk = Desk(Limits(logs_max=1))
+    client = desk.client()
+    desk.send(client, request(Kind.NEXT, a=3, b=1))
+    other = desk.connect()
+    desk.send(other, open_request(AUDIT))
+    assert desk.take(other)[0].code == Code.LIMIT
+    desk.machine.disconnect(client)
+    desk.send(other, open_request(AUDIT))
+    desk.activate(AUDIT)
+    assert desk.take(other)[0].code == Code.OK
+    assert desk.machine.status(desk.now)["positions"] == 3
+
+
 def test_closing_connection_counts_until_it_ends():
     """Its last answers may not be read for long."""
     desk = Desk(Limits(connections_max=1))

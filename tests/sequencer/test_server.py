@@ -120,6 +120,15 @@ async def test_takeover_times_out(serving, store):
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
+async def test_a_silent_client_is_disconnected(serving, store):
+    async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
+        silent = await connect(greet=False)
+        greeted = await connect()
+        assert await silent.ended()
+        greeted.send(request(Kind.STATUS))
+        assert (await greeted.reply()).code == Code.OK
+
+
 async def test_server_stops_reading_from_stalled_peer(serving, store):
     """The answers that wait in memory stay bounded, and what was asked is answered in the end."""
     limits = Limits(write_buffer_bytes_max=1 << 16)
