@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import statistics
 import subprocess
 from pathlib import Path
@@ -13,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bench.usage import _sockets
 from zlog.cli.ceph import Target
 
 from ..support.programs import run_module
@@ -175,12 +173,3 @@ def test_failover_benchmark_cleans_up_pool(store_url: str) -> None:
         ioctx.set_namespace(rados.LIBRADOS_ALL_NSPACES)
         left = [each for each in ioctx.list_objects() if each.nspace.startswith(own)]
     assert left == []
-
-
-def test_all_sockets_of_process_are_listed() -> None:
-    """Also if one has a higher descriptor than the listing of the descriptors."""
-    with socket.socket() as first, Path(os.devnull).open() as between, socket.socket() as last:
-        wanted = {str(os.fstat(each.fileno()).st_ino) for each in (first, last)}
-        assert first.fileno() < between.fileno() < last.fileno()
-        between.close()
-        assert _sockets(Path("/proc/self")) >= wanted

@@ -7,7 +7,6 @@ from array import array
 import pytest
 
 from bench.measure import (
-    ROUNDS,
     Candidate,
     Slice,
     in_turns,
@@ -18,40 +17,6 @@ from bench.writers import Traffic
 def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:
     cpu = {"client": 0.001}
     return Slice(calls, calls * entries_per_call, 1.0, array("d", [latency] * calls), cpu)
-
-
-def test_quantiles_combine_several_slices() -> None:
-    starts = iter([0, 200, 400, 600, 800])
-
-    def run(_: float) -> Slice:
-        start = next(starts)
-        return Slice(200, 200, 1.0, array("d", (i / 1000 for i in range(start, start + 200))))
-
-    (load,) = in_turns(Candidate("load", "", run), [], 1.0, 1)
-    assert load["latency_ms"] == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
-
-
-def test_order_of_turns() -> None:
-    turns: list[str] = []
-
-    def candidate(name: str) -> Candidate:
-        def run(seconds: float) -> Slice:
-            assert seconds == pytest.approx(1.0)
-            turns.append(name)
-            return constant(10, 0.1)
-
-        return Candidate(name, "", run)
-
-    limits = [candidate(name) for name in "abcd"]
-    in_turns(candidate("load"), limits, float(ROUNDS), 1)
-    rounds = [turns[i : i + 5] for i in range(0, len(turns), 5)]
-    assert len(rounds) == ROUNDS
-    assert all(sorted(each) == ["a", "b", "c", "d", "load"] for each in rounds)
-    for name in ("load", "a", "b", "c", "d"):
-        places = {each.index(name) for each in rounds}
-        after = {turns[i - 1] for i, turn in enumerate(turns) if i and turn == name}
-        assert len(places) >= 3
-        assert len(after) >= 2
 
 
 def test_ratio_is_median_of_rounds() -> None:
