@@ -39,7 +39,6 @@ _ONE_BY_ONE_DEPTH = 64
     python -m bench append                              # one entry after the other
     python -m bench append --batch 1024                 # batches
     python -m bench append --depth 4096                 # many concurrent appends of one program
-    python -m bench append --depth 64 --alone           # each of them an operation of its own
     python -m bench append --exclusive                  # beside a log that any client appends to
     python -m bench append --batch 1024 --compression zstd
     python -m bench --store ceph://logs append --size 16K --batch 256 --writers 4 --seconds 20
@@ -50,11 +49,6 @@ _ONE_BY_ONE_DEPTH = 64
 @tags_option
 @number_option("--depth", 1, 1, 65536, "Calls in flight per writer.")
 @number_option("--writers", 1, 1, 64, "Processes that append.")
-@click.option(
-    "--alone",
-    is_flag=True,
-    help="Send each call as its own operations, without gathering calls.",
-)
 @click.option(
     "--exclusive",
     is_flag=True,
@@ -69,7 +63,6 @@ def append(
     tags: int,
     depth: int,
     writers: int,
-    alone: bool,
     exclusive: bool,
     compression: str,
     width: int,
@@ -77,23 +70,31 @@ def append(
 ) -> Report:
     """Measure how fast entries are appended durably.
 
-    The benchmark compares the load with the raw limits of the same store, measured in turns with
-    the same number of operations in flight: the same operations of the object class sent by a C++
-    program, calls of the class that write nothing, and plain librados writes of the same bytes
-    (LMDB alone or a synced plain file for an embedded store). RATIO is the part of each limit that
-    the load reaches. If entries are sent together, the benchmark also shows the rate of entries
-    that are sent one by one. The limits compress nothing.
+    Beside it stand the raw limits of the same store, measured in turns with it and with as much in
+    flight: the same operations of the object class sent by a C++ program; calls of the class that
+    write nothing; plain librados writes of the same bytes, or LMDB alone. RATIO is the part of each
+    limit that was reached. Where entries travel together, what they would reach each on its own
+    stands there too. The limits compress nothing.
     """
-    if exclusive and (writers > 1 or alone):
-        raise click.UsageError("--exclusive cannot be combined with --alone or several --writers")
+    if exclusive and writers > 1:
+        raise click.UsageError("--exclusive excludes more than one of --writers")
     words = compression != "none"
     load = Workload(
-        size, batch, writers, depth, width, stripe_unit, alone, exclusive, tags, compression, words
+        size,
+        batch,
+        writers,
+        depth,
+        width,
+        stripe_unit,
+        exclusive=exclusive,
+        tags=tags,
+        compression=compression,
+        words=words,
     )
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
         f"{f', one of {tags:,} tags' if tags else ''}"
-        f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
+        f", {'exclusive, ' if exclusive else ''}writers {writers},"
         f" width {width}, stripe unit {stripe_unit}"
         f"{'' if compression == 'none' else f', {compression}'}"
     )
@@ -150,7 +151,7 @@ def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Cand
     if testbed.kind == "ceph":
         yield _librados(testbed, load, traffic)
     if testbed.kind == "file":
-        yield from _files(testbed, load, traffic)
+        yield _lmdb(testbed, load)
 
 
 def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
@@ -215,31 +216,13 @@ def _librados(testbed: Testbed, load: Workload, traffic: Traffic) -> Candidate:
     )
 
 
-def _files(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
+def _lmdb(testbed: Testbed, load: Workload) -> Candidate:
     entries = load.in_flight
-    yield testbed.limit(
+    return testbed.limit(
         "LMDB, entries",
         f"LMDB alone in C++, {entries} keys per synced transaction, an entry each",
         "lmdb_puts",
         entries,
         keys=entries,
         size=load.size,
-    )
-    if traffic.per_operation >= 1.5:
-        per_record = entries / traffic.operations
-        yield testbed.limit(
-            "LMDB, records",
-            f"LMDB alone in C++, {traffic.operations} keys per synced transaction,"
-            f" {per_record:.1f} entries each",
-            "lmdb_puts",
-            entries,
-            keys=traffic.operations,
-            size=max(1, round(load.size * per_record)),
-        )
-    yield testbed.limit(
-        "plain file",
-        f"write and fdatasync on a plain file, {entries} entries at a time",
-        "file_syncs",
-        entries,
-        size=load.size * entries,
     )

@@ -1,4 +1,4 @@
-"""Protocol frames for benchmarks: how a client greets, and servers that only return the frames.
+"""Frames as a sequencer takes them: how it is greeted, and a server that sends them back.
 
 The rate of such a server is an upper bound for a sequencer in Python.
 """
@@ -12,7 +12,7 @@ from typing import Any, cast
 import zlog
 from bench.servers import ServerProcess
 from zlog._base.sequencer import LogAddress, parse_address
-from zlog._sequencer.frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Kind, pack_payload
+from zlog._sequencer.frames import FRAME, PROTOCOL_VERSION, Kind, pack_payload
 from zlog.seqr.service import new_event_loop
 
 
@@ -48,34 +48,15 @@ class _Echo(asyncio.Protocol):
         self.transport.write(data)
 
 
-class _ParsedEcho(_Echo):
-    """Unpacks every chunk into frames and packs them again, without acting on them.
-
-    Like a sequencer, it calls ``iter_unpack`` and writes once per chunk.
-    """
-
-    rest = b""
-
-    def data_received(self, data: bytes) -> None:
-        data = self.rest + data
-        whole = len(data) - len(data) % FRAME_BYTES
-        self.rest = data[whole:]
-        pack = FRAME.pack
-        self.transport.write(b"".join([pack(*frame) for frame in FRAME.iter_unpack(data[:whole])]))
-
-
-_KINDS = {"echo": _Echo, "parsed echo": _ParsedEcho}
-
-
-def serve(kind: str) -> None:
-    """Run such a server on a free port until it is killed. It prints its address on stderr."""
+def serve() -> None:
+    """Be such a server on a free port, until killed; says on stderr which."""
     loop = new_event_loop()
-    server = loop.run_until_complete(loop.create_server(_KINDS[kind], "127.0.0.1", 0))
+    server = loop.run_until_complete(loop.create_server(_Echo, "127.0.0.1", 0))
     port = server.sockets[0].getsockname()[1]
     print(f"listening address=tcp://127.0.0.1:{port}", file=sys.stderr, flush=True)
     loop.run_forever()
 
 
-def start_echo(kind: str) -> ServerProcess:
-    """Start such a server: ``echo`` or ``parsed echo``."""
-    return ServerProcess(f"from bench.echo import serve; serve({kind!r})")
+def start_echo() -> ServerProcess:
+    """Start such a server."""
+    return ServerProcess("from bench.echo import serve; serve()")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 import click
 
@@ -86,20 +84,6 @@ class SizedLog:
             call()  # the first call may have to read the view
             return repeat(call, seconds)
 
-    def read(self, seconds: float) -> Slice:
-        """Read the whole log with read_range, and count 1024 entries as a call."""
-        with self._open() as log:
-            items = log.read_range(0, self.count)
-
-            def call() -> int:
-                nonlocal items
-                step = len(deque(islice(items, BATCH)))
-                if step < BATCH:
-                    items = log.read_range(0, self.count)
-                return step
-
-            return repeat(call, seconds)
-
     def _open(self) -> zlog.Log:
         return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
 
@@ -119,7 +103,6 @@ class SizedLog:
 _MEASURES = (
     ("open", SizedLog.open, Ratio.LATENCY),
     ("append", SizedLog.append, Ratio.RATE),
-    ("read", SizedLog.read, Ratio.RATE),
     ("take over", SizedLog.take_over, Ratio.LATENCY),
 )
 """The order matters: a log that was taken over for an absent sequencer accepts no appends."""
@@ -139,30 +122,19 @@ _MEASURES = (
 def growth(bench: Bench, small: int, large: int, size: int) -> list[Report]:
     """Measure whether a log gets slower as it grows.
 
-    A large log is compared with a small one, in turns: opening it, appending at its end, reading a
-    range of it, and a sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
-    Opening and the take-over are also compared with single calls of the object class from C++.
+    A large log is compared with a small one, in turns: opening it, appending at its end, and a
+    sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
     """
     workload = {"small": small, "large": large, "size": size, "width": WIDTH}
     reports = []
     with bench.testbed() as testbed:
         logs = [testbed.enter(SizedLog(testbed, count, size)) for count in (large, small)]
-        class_call = testbed.limit(
-            "class call",
-            "a call of a class method that writes nothing, one after the other, from C++",
-            "class_calls",
-            compare=Ratio.LATENCY,
-            objects=WIDTH,
-            in_flight=1,
-        )
         for what, run, compare in _MEASURES:
             timed = compare is Ratio.LATENCY
             load, *limits = (
                 testbed.load(f"{what}, {log.count}", run.__doc__ or "", partial(run, log), compare)
                 for log in logs
             )
-            if timed:
-                limits.append(class_call)
             title = f"{what}: a log of {large} entries of {size} B against one of {small}"
             reports.append(bench.measure(load, limits, title, 0 if timed else size, **workload))
     return reports

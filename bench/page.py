@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.goals import Goal, Outcome
-from bench.results import cells
 
 
 def tables(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
@@ -15,10 +14,7 @@ def tables(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
     Raises:
         ValueError: a goal was not measured.
     """
-    lines = [*_machine(machine), "", *_goals(outcomes), ""]
-    for kind in dict.fromkeys(outcome.store for outcome in outcomes):
-        lines += _details(kind, [each for each in outcomes if each.store == kind])
-    return "\n".join(lines) + "\n"
+    return "\n".join([*_machine(machine), "", *_goals(outcomes)]) + "\n"
 
 
 def _machine(machine: Mapping[str, str]) -> Iterator[str]:
@@ -58,26 +54,6 @@ def _find(outcome: Outcome, goal: Goal) -> tuple[dict[str, Any], dict[str, Any]]
                 if limit["name"] == goal.limit:
                     return report, limit
     raise ValueError(f"{outcome.run.command} did not measure {goal.what!r}")
-
-
-def _details(kind: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield f"### All figures: {kind}"
-    yield ""
-    for outcome in outcomes:
-        yield f"`{outcome.run.command}`"
-        yield ""
-        for report in outcome.reports:
-            yield from _report(report)
-            yield ""
-
-
-def _report(report: Mapping[str, Any]) -> Iterator[str]:
-    load, limits = report["result"], report["limits"]
-    who = sorted({name for each in (load, *limits) for name in each["cpu_us_per_entry"]})
-    head = ("", "entries/s", "MB/s", "p50 ms", "p99 ms", "p99.9 ms")
-    rows = [(*cells(load, who), "")]
-    rows += [(*cells(limit, who), _ratio(limit["ratio"])) for limit in limits]
-    yield from table((*head, *(f"{name} CPU µs" for name in who), "MiB", "ratio"), rows)
 
 
 def _amount(each: Mapping[str, Any], latency: bool) -> str:

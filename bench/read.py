@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
-from array import array
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +23,6 @@ from bench.options import (
 )
 from bench.results import Report
 from bench.testbed import Testbed
-from zlog import aio
 from zlog.cli.command import Command
 from zlog.cli.output import note
 from zlog.cli.parameters import number_option
@@ -43,32 +39,21 @@ _RAW_READS_PER_OBJECT = 2
     cls=Command,
     examples="""
     python -m bench read                                # a range, from its beginning to its end
-    python -m bench read --order random --depth 64
     python -m bench read --tags 1000                    # those with one of a thousand tags
     python -m bench --store ceph://logs read --size 16K --entries 16384 --json
     """,
 )
-@click.option(
-    "--order",
-    type=click.Choice(["range", "random"]),
-    default="range",
-    show_default=True,
-    help="Read a range, or single positions at random.",
-)
 @size_option("100")
 @number_option("--entries", 262144, 1, 1 << 27, "Entries to write before the measurement.")
 @number_option("--batch", 1024, 1, 16384, "Entries per append.")
-@number_option("--depth", 1, 1, 4096, "Random reads in flight.")
 @tags_option
 @compression_option
 @log_options
 def read(
     bench: Bench,
-    order: str,
     size: int,
     entries: int,
     batch: int,
-    depth: int,
     tags: int,
     compression: str,
     width: int,
@@ -76,26 +61,17 @@ def read(
 ) -> Report:
     """Measure how fast entries are read.
 
-    The benchmark compares the load with raw limits of the same store, measured in turns: plain
-    librados reads of the same bytes from as many objects, or LMDB alone, and the same operations of
-    the object class sent by a C++ program. RATIO is the part of each limit that the load reaches.
-    The limits compress nothing. With --tags, the load is compared with a read of the whole log. For
-    both, all entries in the range that they cover are counted, so RATIO is the speedup.
+    Beside it stand the raw limits of the same store, measured in turns with it: plain librados
+    reads of the same bytes from as many objects, or LMDB alone. RATIO is the
+    part of each limit that was reached. The limits compress nothing. With --tags the same log
+    stands beside it, read from its beginning to its end; both are counted as the entries that they
+    go by, so RATIO says how many times as fast it is.
     """
-    if order == "range" and depth > 1:
-        raise click.UsageError(
-            "--depth needs --order random, because a range has its own read-ahead"
-        )
-    if tags and order != "range":
-        raise click.UsageError("--tags cannot be combined with --order random")
     words = compression != "none"
-    load = ReadLoad(
-        order, size, entries, batch, depth, width, stripe_unit, tags, compression, words
-    )
+    load = ReadLoad(size, entries, batch, width, stripe_unit, tags, compression, words)
     title = (
-        f"{order} read of {human_bytes(size)}{f', one of {tags:,} tags' if tags else ''},"
-        f" entries {entries}, batch {batch}, depth {depth},"
-        f" width {width}, stripe unit {stripe_unit}"
+        f"range read of {human_bytes(size)}{f', one of {tags:,} tags' if tags else ''},"
+        f" entries {entries}, batch {batch}, width {width}, stripe unit {stripe_unit}"
         f"{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
@@ -107,7 +83,7 @@ def read(
         note(f"writing {entries} entries in {testbed.url}")
         reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
-        candidate = testbed.load("tagged read" if tags else f"{order} read", reader.how, reader.run)
+        candidate = testbed.load("tagged read" if tags else "range read", reader.how, reader.run)
         limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
         if load.words:
             plain = reader_of(testbed, replace(load, compression="none"))
@@ -116,7 +92,10 @@ def read(
         if tags:
             limits.append(testbed.load("whole log", "read_range of the same log", reader.whole))
         else:
-            limits += raw_reads(testbed, load, reader.per_operation)
+            window = min(max(width, round(reader.per_operation * width)), entries)
+            limits += raw_reads(
+                testbed, load, reader.per_operation, window, _RAW_READS_PER_OBJECT * width
+            )
         return bench.measure(candidate, limits, title, size, **asdict(load))
 
 
@@ -125,24 +104,19 @@ class ReadLoad:
     """A load of reads.
 
     Attributes:
-        order: ``range`` or ``random``.
-        size: the size of an entry in bytes.
-        entries: the number of entries in the log.
-        batch: the number of entries per append.
-        depth: the number of random reads in flight.
-        width: the number of stripe objects of the log.
-        stripe_unit: the stripe unit of the log.
-        tags: the number of tags from which each entry has one. With 0, entries have no tags, and
-            all are read.
-        compression: the compression of the log.
-        words: whether entries consist of words, which compress.
+        size: bytes of one entry.
+        entries: that the log has.
+        batch: entries that one append wrote.
+        width: stripe objects of the log.
+        stripe_unit: positions in a row in one of them.
+        tags: of how many each entry has one; 0: none has any, and all entries are read.
+        compression: of the log.
+        words: whether entries are made of words, which compress.
     """
 
-    order: str
     size: int
     entries: int
     batch: int
-    depth: int
     width: int
     stripe_unit: int
     tags: int = 0
@@ -178,19 +152,13 @@ class Reader:
                 f"read_range of one tag; about {load.entries / load.tags:.0f} of {load.entries}"
                 " entries have it, and all of them are counted, since it goes by the others"
             )
-        elif load.order == "range":
+        else:
             self.run = self._range
             self.per_operation = self._learn()
             self.how = (
                 f"read_range; {self.per_operation:.0f} entries per read of a stripe object; a call"
                 f" is {_STEP} entries"
             )
-        elif load.depth == 1:
-            self.run = lambda seconds: repeat(self._one, seconds)
-            self.how = "read, one position after the other, anywhere"
-        else:
-            self.run = lambda seconds: asyncio.run(self._concurrently(seconds))
-            self.how = f"{load.depth} concurrent reads of one event loop, anywhere"
 
     def _learn(self) -> float:
         """Read everything once, and count the entries per read of an object."""
@@ -226,30 +194,6 @@ class Reader:
 
         return repeat(call, seconds)
 
-    def _anywhere(self) -> int:
-        return self._random.randrange(self._load.entries)
-
-    def _one(self) -> int:
-        self._log.read(self._anywhere())
-        return 1
-
-    async def _concurrently(self, seconds: float) -> Slice:
-        latencies = array("d")
-
-        async def reads(log: aio.Log, until: float) -> None:
-            now = time.perf_counter()
-            while now < until:
-                await log.read(self._anywhere())
-                before, now = now, time.perf_counter()
-                latencies.append(now - before)
-
-        testbed = self._testbed
-        async with await aio.Log.open(testbed.store, self._name, timeout=testbed.timeout) as log:
-            began = time.perf_counter()
-            await asyncio.gather(*(reads(log, began + seconds) for _ in range(self._load.depth)))
-            took = time.perf_counter() - began
-        return Slice(len(latencies), len(latencies), took, latencies)
-
 
 class _Counting:
     """A store that counts the operations that it passes on to another one."""
@@ -278,14 +222,24 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
 
 
 def raw_reads(
-    testbed: Testbed, load: ReadLoad, per_operation: float, compare: Ratio = Ratio.RATE
+    testbed: Testbed,
+    load: ReadLoad,
+    per_operation: float,
+    window: int,
+    in_flight: int,
+    compare: Ratio = Ratio.RATE,
 ) -> Iterator[Candidate]:
-    """Add the limits for this kind of store, with operations of the same size as the load's."""
-    ranges = load.order == "range"
-    window = min(max(load.width, round(per_operation * load.width)), load.entries) if ranges else 1
+    """Give the limit that this kind of store has, with operations as large as the load's.
+
+    Args:
+        testbed, load: the load's.
+        per_operation: entries that one read of an object brings.
+        window: entries that one transaction of LMDB reads.
+        in_flight: reads of objects at the same time.
+        compare: how they are compared.
+    """
     if testbed.kind == "ceph":
         size = max(1, round(per_operation * load.size))
-        in_flight = _RAW_READS_PER_OBJECT * load.width if ranges else load.depth
         yield testbed.limit(
             "plain librados",
             f"reads of {size} bytes from {load.width} objects, {in_flight} in flight, counted as"
@@ -293,39 +247,19 @@ def raw_reads(
             "rados_reads",
             per_operation,
             compare,
-            order=load.order,
             objects=load.width,
             size=size,
             bytes=load.size * load.entries,
             in_flight=in_flight,
         )
     if testbed.kind == "file":
-        values = f"{window} values after each other" if ranges else "one value anywhere"
         yield testbed.limit(
             "LMDB",
-            f"LMDB alone in C++: {values}, copied out, in a transaction of its own",
-            "lmdb_scans" if ranges else "lmdb_gets",
+            f"LMDB alone in C++: {window} values after each other, copied out, in a transaction",
+            "lmdb_scans",
             window,
             compare,
             size=load.size,
             entries=load.entries,
             window=window,
         )
-    if not testbed.has_class:
-        return
-    in_flight = _RAW_READS_PER_OBJECT if ranges else load.depth
-    yield testbed.limit(
-        "class reads",
-        f"a C++ program that sends the same operations, for batches of {window},"
-        f" {in_flight} in flight, and checks every entry",
-        "class_reads",
-        window,
-        compare,
-        objects=load.width,
-        stripe_unit=load.stripe_unit,
-        size=load.size,
-        batch=load.batch,
-        entries=load.entries,
-        window=window,
-        in_flight=in_flight,
-    )

@@ -18,11 +18,6 @@ from bench.usage import Processes
 from zlog.cli.command import Command
 from zlog.cli.parameters import number_option
 
-_ECHOES = {
-    "echo": "a bare asyncio Protocol that sends the same bytes back",
-    "parsed echo": "an asyncio Protocol that unpacks and packs every frame, and no more",
-}
-
 
 @click.command(
     cls=Command,
@@ -37,9 +32,9 @@ _ECHOES = {
 def sequencer(bench: Bench, connections: int, depth: int) -> Report:
     """Measure how fast a sequencer grants positions over TCP, one per request.
 
-    The command starts `zlog seqr` on this machine, and a client in C++ sends the requests. In
-    turns, the same client measures simpler servers. RATIO is the part of their rate that the
-    sequencer reaches. An entry is a position here.
+    A client in C++ asks `zlog seqr`, which is started for it on this machine. Beside it stands
+    a server that sends the frames back, asked by the same client in turns with it. RATIO is the
+    part of its rate that was reached. An entry is a position here.
     """
     on_ceph = urlsplit(bench.session.url).scheme == "ceph"
     with new_testbed(bench.session, NO_SEQUENCER if on_ceph else OWN) as testbed:
@@ -59,10 +54,9 @@ def sequencer(bench: Bench, connections: int, depth: int) -> Report:
         server = testbed.enter(start_sequencer(testbed.url))
         greeting = ask_sequencer(testbed.store, log, server.address)
         load = candidate("sequencer", "zlog seqr, one position per request", server, greeting)
-        limits = []
-        for name, how in _ECHOES.items():
-            echo = testbed.enter(start_echo(name))
-            limits.append(candidate(name, how, echo, ask_echo(echo.address)))
+        echo = testbed.enter(start_echo())
+        how = "a bare asyncio Protocol that sends the same bytes back"
+        limits = [candidate("echo", how, echo, ask_echo(echo.address))]
         bench.warm_up(load.run)
         title = f"sequencer, connections {connections}, depth {depth}"
         return bench.measure(load, limits, title, 0, connections=connections, depth=depth)

@@ -66,10 +66,10 @@ def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> 
         how = "from an append's acknowledgement to the entry in a follower's hands"
         candidate = testbed.load("follow", how, followed.run)
         latency = Ratio.LATENCY
-        single = ReadLoad("random", size, _ENTRIES, 1, 1, width, stripe_unit)
+        single = ReadLoad(size, _ENTRIES, 1, width, stripe_unit)
         limits = [
             *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
-            *raw_reads(testbed, single, 1, latency),
+            *raw_reads(testbed, single, 1, 1, 1, latency),
         ]
         return bench.measure(
             candidate,

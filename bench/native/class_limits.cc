@@ -47,33 +47,11 @@ Measure class_writes(const Host& host, const Options& options) {
   };
 }
 
-// A call reads a window of positions with one read per object, and checks it like a reader.
-Measure class_reads(const Host& host, const Options& options) {
-  const auto stripe = std::make_shared<Stripe>(host, striping(options));
-  const Entries batch(options.number("batch"), options.number("size"));
-  repeat(2, 3600, [&, entries = options.number("entries")](const Finish& finish) {
-    if (stripe->tail() >= entries) return false;
-    stripe->append(batch, finish);
-    return true;
-  });
-  const uint64_t window = options.number("window"), in_flight = options.number("in_flight");
-  return [=](double seconds) {
-    uint64_t next = 0;
-    return repeat(in_flight, seconds, [&](const Finish& finish) {
-      if (next + window > stripe->tail()) next = 0;
-      stripe->read(next, next + window, finish);
-      next += window;
-      return true;
-    });
-  };
-}
-
 }  // namespace
 
 Measure class_limit(const std::string& kind, const Options& options, const Host& host) {
   if (kind == "class_calls") return class_calls(host, options);
   if (kind == "class_writes") return class_writes(host, options);
-  if (kind == "class_reads") return class_reads(host, options);
   return nullptr;
 }
 

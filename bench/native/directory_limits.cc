@@ -1,12 +1,9 @@
-#include <fcntl.h>
 #include <lmdb.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <random>
 
 #include "limits.h"
 
@@ -66,17 +63,7 @@ class Database {
     lmdb_check(mdb_txn_commit(txn), "LMDB's commit");
   }
 
-  // Copies a value in its own snapshot.
-  void get(uint64_t number, std::string* out) {
-    MDB_txn* txn = begin(MDB_RDONLY);
-    Key key(number);
-    MDB_val at = key.value(), value{};
-    lmdb_check(mdb_get(txn, dbi_, &at, &value), "LMDB's get");
-    out->assign(static_cast<const char*>(value.mv_data), value.mv_size);
-    mdb_txn_abort(txn);
-  }
-
-  // Copies `count` consecutive values in one snapshot.
+  // Copies `count` values in a row out, in a snapshot of its own.
   void scan(uint64_t first, uint64_t count, std::string* out) {
     MDB_txn* txn = begin(MDB_RDONLY);
     MDB_cursor* cursor = nullptr;
@@ -128,20 +115,7 @@ std::shared_ptr<Database> filled(const std::string& directory, const Options& op
   return database;
 }
 
-// A call copies one value at random.
-Measure gets(const std::string& directory, const Options& options) {
-  const uint64_t entries = options.number("entries");
-  return [=, database = filled(directory, options)](double seconds) {
-    std::mt19937_64 generator(1);
-    std::string out;
-    return repeat_alone(seconds, [&] {
-      database->get(generator() % entries, &out);
-      return true;
-    });
-  };
-}
-
-// A call copies a window of consecutive values.
+// One call: a window of values in a row, copied out.
 Measure scans(const std::string& directory, const Options& options) {
   const uint64_t entries = options.number("entries");
   const uint64_t window = std::min(options.number("window"), entries);
@@ -157,37 +131,12 @@ Measure scans(const std::string& directory, const Options& options) {
   };
 }
 
-// A call appends `size` bytes to a plain file, and syncs it.
-Measure syncs(const std::string& directory, const Options& options) {
-  const std::string path = directory + "/plain";
-  return [=, data = noise(options.number("size"))](double seconds) {
-    const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (file < 0) check(-errno, path);
-    uint64_t bytes = 0;
-    int error = 0;
-    Sample sample = repeat_alone(seconds, [&] {
-      if (bytes > kBytesMax || error != 0) return false;
-      const ssize_t written = ::write(file, data.data(), data.size());
-      if (written != static_cast<ssize_t>(data.size())) error = -EIO;
-      if (::fdatasync(file) != 0) error = -errno;
-      bytes += data.size();
-      return true;
-    });
-    ::close(file);
-    ::unlink(path.c_str());
-    check(error, "writing and syncing " + path);
-    return sample;
-  };
-}
-
 }  // namespace
 
 Measure directory_limit(const std::string& kind, const Options& options) {
   const std::string directory = options.text_or_empty("directory");
   if (kind == "lmdb_puts") return puts(directory, options);
-  if (kind == "lmdb_gets") return gets(directory, options);
   if (kind == "lmdb_scans") return scans(directory, options);
-  if (kind == "file_syncs") return syncs(directory, options);
   return nullptr;
 }
 

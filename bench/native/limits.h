@@ -17,12 +17,12 @@ using Measure = std::function<Sample(double seconds)>;
 // These functions prepare a limit. They return an empty function for an unknown kind. They throw
 // std::invalid_argument if an option is wrong, and std::system_error if the store fails.
 
-// Methods of the object class, called as for a log but without one: class_calls (which write
-// nothing), class_writes, class_reads.
+// The methods of the object class, called as a log calls them but without one: class_calls (they
+// write nothing), class_writes.
 Measure class_limit(const std::string& kind, const Options& options,
                     const std::shared_ptr<AsyncHost>& host);
 
-// A directory, through LMDB or plain files: lmdb_puts, lmdb_gets, lmdb_scans, file_syncs.
+// A directory, through LMDB: lmdb_puts, lmdb_scans.
 Measure directory_limit(const std::string& kind, const Options& options);
 
 // A server for 24-byte frames: frames.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cerrno>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -141,12 +140,11 @@ Measure writes(const SharedNamespace& nspace, const Options& options, bool keys)
   };
 }
 
-// A call reads `size` bytes from one of the objects, consecutively or at random.
+// One call: `size` bytes from one of the objects, the next ones.
 Measure reads(const SharedNamespace& nspace, const Options& options) {
   const uint64_t objects = options.number("objects"), size = options.number("size");
   const uint64_t in_flight = options.number("in_flight");
   const uint64_t pieces = std::max<uint64_t>(1, options.number("bytes") / objects / size);
-  const bool random = options.text("order") == "random";
   const std::vector<std::string> names = nspace->make(objects);
   const std::string piece = noise(std::min(pieces * size, kPieceBytes));
   for (const std::string& name : names) {
@@ -156,10 +154,9 @@ Measure reads(const SharedNamespace& nspace, const Options& options) {
     }
   }
   return [=](double seconds) {
-    std::mt19937_64 generator(1);
     uint64_t number = 0;
     return repeat(in_flight, seconds, [&](Finish finish) {
-      const uint64_t which = random ? generator() % (objects * pieces) : number++;
+      const uint64_t which = number++;
       auto* const flight = new Flight(std::move(finish));
       flight->data.reset(new char[size]);  // uninitialized
       started(librados().aio_read(nspace->io(), names[which % objects].c_str(), flight->completion,

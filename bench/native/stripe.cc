@@ -12,7 +12,6 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/client/write_encoder.h"
 #include "cls_zlog/wire/frame.h"
-#include "cls_zlog/wire/read_reply.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog::bench {
@@ -20,7 +19,6 @@ namespace {
 
 constexpr uint64_t kEpoch = 1;
 constexpr uint64_t kObjectBytesMax = uint64_t{48} << 20;
-constexpr uint32_t kReadBytesMax = 4u << 20;
 constexpr std::string_view kWriter = "limits of a log.";
 static_assert(kWriter.size() == limits::writer_bytes);
 
@@ -49,16 +47,6 @@ class Join {
 
 // Returns a method's code as an errno. Here every code except OK is an error.
 int error_of(int code) { return code > 0 ? -EPROTO : code; }
-
-// Checks a reply like a reader: every entry exists and has the right checksum.
-int verify(std::string_view reply, uint64_t first, const Striping& striping, uint32_t asked) {
-  ReadReply decoded;
-  if (wire::decode(reply, &decoded) != wire::Decoded::kOk || decoded.count > asked) return -EINVAL;
-  for (uint32_t i = 0; i < decoded.count; i++) {
-    if (decoded.state_of(i, striping.after(first, i)) != EntryState::kWritten) return -EIO;
-  }
-  return decoded.count == 0 ? -EIO : 0;
-}
 
 }  // namespace
 
@@ -118,27 +106,6 @@ void Stripe::append(const Entries& entries, const Finish& finish) {
                            [join](int code, const Buffer&) { join->end(error_of(code)); }});
   }
   host_->submit_all(std::move(submissions));
-}
-
-void Stripe::read(uint64_t start, uint64_t end, const Finish& finish) {
-  const std::vector<uint64_t> firsts = striping_.firsts(start, end);
-  const auto join = std::make_shared<Join>(firsts.size(), finish);
-  for (const uint64_t first : firsts) {
-    const auto asked = static_cast<uint32_t>(striping_.count(first, end));
-    const auto position_at = [&](size_t i) { return striping_.after(first, i); };
-    ReadRequest request;
-    request.epoch = kEpoch;
-    request.bytes_max = kReadBytesMax;
-    if (!Runs::of(striping_, asked, position_at, &request.runs)) {
-      join->end(-EINVAL);
-      continue;
-    }
-    host_->submit({object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
-                   [join, first, asked, striping = striping_](int code, const Buffer& reply) {
-                     join->end(code == 0 ? verify(reply.bytes, first, striping, asked)
-                                         : error_of(code));
-                   }});
-  }
 }
 
 }  // namespace zlog::bench

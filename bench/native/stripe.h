@@ -40,17 +40,12 @@ class Stripe {
   const std::string& object(uint64_t position) const {
     return objects_[striping_.residue(position)];
   }
-  uint64_t tail() const { return tail_; }
 
   // Returns whether the objects are as full as a log's objects should become.
   bool full() const;
 
   // Writes entries at the next positions, with one operation per object.
   void append(const Entries& entries, const Finish& finish);
-
-  // Reads [start, end) with one operation per object, and checks every entry. If an object's share
-  // exceeds the limit of a read, the reply has only the beginning of the share.
-  void read(uint64_t start, uint64_t end, const Finish& finish);
 
  private:
   int run(const std::string& object, const char* method, const std::string& request);

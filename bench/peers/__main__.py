@@ -62,9 +62,7 @@ class Load:
     def of_zlog(self, testbed: Testbed) -> Candidate:
         """Return this load for a log."""
         if self.reads:
-            reads = ReadLoad(
-                "range", self.size, READ_ENTRIES, self.batch, 1, WIDTH, STRIPE_UNIT_DEFAULT
-            )
+            reads = ReadLoad(self.size, READ_ENTRIES, self.batch, WIDTH, STRIPE_UNIT_DEFAULT)
             reader = Reader(testbed, testbed.enter(testbed.new_log(WIDTH)), reads)
             return testbed.load("zlog", reader.how, reader.run)
         load = Workload(self.size, self.batch, 1, self.depth, WIDTH, STRIPE_UNIT_DEFAULT)

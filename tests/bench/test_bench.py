@@ -6,10 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bench.goals import RUNS, STORES, Goal
-
 from ..support.programs import run_module
 
 
@@ -45,35 +41,13 @@ def test_table_run_writes_page_and_figures(tmp_path: Path) -> None:
     assert outcome["reports"][0]["result"]["entries_per_second"] > 0
 
 
-def test_goals_name_known_limits() -> None:
-    known = (
-        "class reads,class writes,echo,LMDB,LMDB; entries,LMDB; records,one by one,parsed echo,"
-        "plain librados,position + write,with the class,"
-        "append; 10000,read; 10000,open; 10000,take over; 10000"
-    )
-    names = {name.replace(";", ",") for name in known.split(",")}
-    assert {goal.limit for run in RUNS for goal in run.goals} <= names
-    assert {store for run in RUNS for store in run.stores} == {*STORES}
-
-
-@pytest.mark.parametrize(
-    ("ratio", "found", "met"),
-    [("≥ 0.6", 0.6, True), ("≥ 0.6", 0.59, False), ("≤ 3", 3.1, False), ("≤ 3", 1, True)],
-)
-def test_goal_compares_ratio(ratio: str, found: float, met: bool) -> None:
-    assert Goal("", "", ratio).met_by(found) is met
-    assert not Goal("", "", "").met_by(found)
-
-
 def test_growth_compares_two_sizes(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} growth --small 10 --large 3000 --seconds 0.2"
     found = reports("bench", *words.split())
     assert [each["result"]["name"] for each in found] == [
         "open, 3000",
         "append, 3000",
-        "read, 3000",
         "take over, 3000",
     ]
-    latency, rate = ["open, 10", "class call"], ["append, 10"]
-    assert [limits_of(each) for each in found[:2]] == [latency, rate]
+    assert [limits_of(each) for each in found] == [["open, 10"], ["append, 10"], ["take over, 10"]]
     assert not (tmp_path / "store").exists()

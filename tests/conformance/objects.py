@@ -197,10 +197,6 @@ class Head(_Object):
     MODEL = HeadModel
     PREFIXES = ("head_", "")
 
-    def propose_bytes(self, base: int, view: bytes) -> Answer:
-        """view_propose of a view that is encoded already, well or badly."""
-        return self.call("view_propose", base, view)
-
 
 class Directory(_Object):
     """The directory of logs and the place where a sequencer announces itself."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import replies
-from .replies import Answer, Read, Row, Sealed, Selected, Slot, Stat, State, Verified
+from .replies import Answer, Read, Row, Sealed, Slot, Stat, State, Verified
 from .requests import TIME, View, parse_view
 from .wire import OPEN_END, following
 
@@ -72,17 +72,6 @@ def _show_slot(slot: Slot) -> str:
     if slot.tags:
         parts.append("tags=" + ",".join(tag.decode() for tag in sorted(slot.tags)))
     return " ".join(parts)
-
-
-def _show_selected(selected: Selected) -> list[str]:
-    gaps = [f"{first}-{last} may be: {state.name.lower()}" for first, last, state in selected.gaps]
-    found = [f"{position} {_show_slot(slot)}" for position, slot in selected.found]
-    return [f"highest={_or_none(selected.highest)} end={selected.end}", *found, *gaps]
-
-
-def _show_wrong(checked: Any) -> list[str]:
-    wrong = [f"{first}-{last}" for first, last in checked.wrong]
-    return [" ".join([_show_fields(checked, 2), *wrong])]
 
 
 def _show_data(data: bytes) -> str:
@@ -181,8 +170,6 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "write": lambda _fullness: [""],
     "max_position": _show_max_position,
     "read": _show_read,
-    "select": _show_selected,
-    "tags_check": _show_wrong,
     "verify": _show_verified,
     "trim_to": _show_more,
     "trim_point_raise": _show_more,

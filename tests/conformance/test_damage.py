@@ -245,17 +245,6 @@ def test_malformed_record_key_is_eio(store: Store, prefix: str, door: Door, key:
     assert stripe.put(EPOCH, 0, b"x") == EIO
 
 
-def test_failed_call_changes_nothing(stripe: Stripe, door: Door) -> None:
-    """The trim has got past two records when it meets a key that is none: a host undoes all."""
-    key = b"e.0000000000000007.x"
-    sound = door.load(stripe.name)
-    content = replace(sound, omap={**sound.omap, key: envelope(key, b"\x04")})
-    door.save(stripe.name, content)
-    assert stripe.trim(EPOCH, range(12)) == EIO
-    assert stripe.trim_to(EPOCH, 12) == EIO
-    assert door.load(stripe.name) == content
-
-
 def test_foreign_keys_are_ignored(stripe: Stripe, sound: Content, door: Door) -> None:
     foreign = {b"a": b"x", b"e": b"x", b"f.0000000000000003.1": b"x", b"z": b""}
     door.save(stripe.name, replace(sound, omap={**sound.omap, **foreign}))

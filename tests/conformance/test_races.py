@@ -6,7 +6,6 @@ because hosts may put many of them into one transaction.
 
 from __future__ import annotations
 
-from itertools import chain
 from random import Random
 
 from zlog import Store
@@ -14,40 +13,12 @@ from zlog._native.completions import CompletionQueue
 
 from ..support.threads import at_once
 from . import messages, replies, requests
-from .objects import Head, Stripe
+from .objects import Stripe
 from .replies import WRITTEN, Answer, Code, State
 from .requests import TIME, Entry, writer_id
 
 CALLERS = 4
 POSITIONS = 60
-
-
-def test_racing_writes_have_one_winner_per_position(store: Store, prefix: str) -> None:
-    """Writers and fillers race for the same positions, each in an order of its own."""
-    Stripe(store, prefix).seal(1)
-
-    def race(caller: int) -> dict[int, int]:
-        stripe = Stripe(store, prefix)
-        order = list(range(POSITIONS))
-        Random(caller).shuffle(order)
-        writer = writer_id("abcd"[caller])
-        codes = {}
-        for p in order:
-            junk = caller == CALLERS - 1
-            answer = stripe.fill(1, [p], writer) if junk else stripe.put(1, p, writer, writer)
-            codes[p] = answer.code
-        return codes
-
-    results = at_once(race, CALLERS)
-    slots = Stripe(store, prefix).read(1, range(POSITIONS), with_ids=True).value.slots
-    for p in range(POSITIONS):
-        winners = [caller for caller in range(CALLERS) if results[caller][p] == Code.OK]
-        assert len(winners) == 1, p
-        writer = writer_id("abcd"[winners[0]])
-        junk = winners == [CALLERS - 1]
-        assert slots[p].state == (State.FILLED if junk else State.WRITTEN)
-        assert slots[p].writer == writer
-        assert slots[p].data == (b"" if junk else writer)
 
 
 def test_overlapping_batches_are_not_mixed(store: Store, prefix: str) -> None:
@@ -100,18 +71,6 @@ def test_no_write_of_older_epoch_after_seal(store: Store, prefix: str) -> None:
     assert highest == acknowledged[-1]
     slots = Stripe(store, prefix).read(2, range(highest + 5)).value.slots
     assert [p for p, slot in enumerate(slots) if slot.state == State.WRITTEN] == acknowledged
-
-
-def test_every_epoch_is_granted_once(store: Store, prefix: str) -> None:
-    Head(store, prefix).create("log", 7)
-
-    def race(_caller: int) -> list[int]:
-        head = Head(store, prefix)
-        return [head.epoch_next().value[0] for _ in range(20)]
-
-    results = at_once(race, CALLERS)
-    assert all(result == sorted(result) for result in results)
-    assert sorted(chain(*results)) == list(range(1, 20 * CALLERS + 1))
 
 
 def test_submitted_operations_are_serial(store: Store, prefix: str) -> None:

@@ -74,16 +74,6 @@ def test_later_writes_do_not_hide_a_loss(stripe: Stripe, door: Door) -> None:
     }
 
 
-def test_missing_records_can_be_trimmed(stripe: Stripe, door: Door) -> None:
-    door.save(stripe.name, replace(door.load(stripe.name), omap={}))
-    assert stripe.trim(EPOCH, [1, 9]).code == Code.OK
-    assert stripe.trim_to(EPOCH, 6) == Answer(Code.OK, False)
-    assert gone(stripe) == [6, 8, 10, 11]
-    assert states_of(stripe, [7])[7] == State.UNWRITTEN
-    assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, False)
-    assert set(states_of(stripe, range(12)).values()) == {State.TRIMMED}
-
-
 @pytest.mark.parametrize(
     "trim",
     [

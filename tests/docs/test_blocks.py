@@ -127,23 +127,11 @@ def test_every_command_is_in_the_command_reference() -> None:
     assert missing == []
 
 
-def test_commands_are_found() -> None:
-    assert len(LINES) > 300
-    assert [
-        *commands(
-            "x=1 zlog --store a append b < c && (zlog ls | zlog read d --format '%s') # zlog e"
-        )
-    ] == [
-        ["--store", "a", "append", "b"],
-        ["ls"],
-        ["read", "d", "--format", "%s"],
-    ]
-
-
 def test_commands_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (click.Path, click.File):  # they are on the reader's machine
         monkeypatch.setattr(kind, "convert", lambda _self, value, *_: Path(value))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"null")))
+    assert len(LINES) > 300  # else the pages were not understood
     offences = []
     for place, words in LINES:
         try:
@@ -153,11 +141,3 @@ def test_commands_parse(monkeypatch: pytest.MonkeyPatch) -> None:
         except click.UsageError as error:
             offences.append(f"{place}: zlog {shlex.join(words)}: {error.format_message()}")
     assert offences == []
-
-
-@pytest.mark.parametrize(
-    "words", [["nosuch"], ["append"], ["read", "a", "--nosuch"], ["cursor", "nosuch"]]
-)
-def test_wrong_commands_do_not_parse(words: list[str]) -> None:
-    with pytest.raises(click.UsageError):
-        parse(words)

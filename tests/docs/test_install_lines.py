@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-import pytest
-
 from zlog.distribution import how_to_install
 
 from .pages import REPOSITORY
@@ -88,20 +86,3 @@ def test_install_lines_come_from_one_function() -> None:
         line = how_to_install(extra)
         assert list(installed(line))
         assert faults(line) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "pip install 'pyzlog[spark]'",
-        "pip install zlog",
-        "`pip install zlog-ceph`",
-        "needs `zlog-ceph[spark]`",
-        "pip install '.[sparks]'   # brings PySpark",
-        "pip install '.[spark,benches]'",
-        "pip install pyzlog-*.whl pyarrow",
-        "pip install pyspark==4.2.0 deltaspark==4.4.0",
-    ],
-)
-def test_wrong_install_lines_are_found(line: str) -> None:
-    assert faults(line)

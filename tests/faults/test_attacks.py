@@ -10,7 +10,6 @@ import pytest
 import zlog
 from zlog._base.codes import POSITION_MAX, Code
 
-from ..client.faulty import Refusing
 from ..support.ceph import CephCluster
 from ..support.logs import fill_at
 from ..support.sequencer import SequencerProcess
@@ -59,19 +58,3 @@ def test_writer_overtakes_hostile_fills(user: Callable[..., str]) -> None:
             assert fill_at(attacker, ref.positions(3, POSITION_MAX)[:65536]) == Code.OK
         victim = zlog.Log.open(own, "attacked", timeout=10)
         assert victim.read(victim.append(b"fourth")).data == b"fourth"
-
-
-@pytest.mark.parametrize(
-    ("method", "moves"),
-    [
-        ("tail_raise", ["_raise_tail"]),
-        ("fill", ["_fill"]),
-        ("write", ["_write", "_forge"]),
-        ("seal", ["_seal", "_guess"]),
-    ],
-)
-def test_refused_attack_is_reported(memory: zlog.Store, method: str, moves: list[str]) -> None:
-    refusing = Refusing(memory, method)
-    log = zlog.Log.create(memory, "attacked", width=2)
-    wrong = attack(log, zlog.Log.open(refusing, "attacked"), 1, time.monotonic())
-    assert wrong == [f"no {move} of the attacker ever succeeded" for move in moves]

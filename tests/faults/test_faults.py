@@ -5,22 +5,16 @@ Replay one: ``python -m tests.faults --seed N``.
 
 from __future__ import annotations
 
-import random
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.history import check
-
 from ..support.ceph import CephCluster, ClusterSpec
 from . import power
-from .clients import Clients
 from .faults import CLUSTER_OPTIONS
-from .journal import merge
-from .kills import run_kills, users
+from .kills import run_kills
 from .run import EXCLUSIVE, MONITORS, SMALL, run_on_ceph
 
 SECONDS = 26.0
@@ -84,25 +78,3 @@ def test_properties_hold_on_embedded_store_with_kills(tmp_path: Path, lost: bool
     assert outcome.operations["append"] > 10 * KILLS
     assert outcome.stripes > 2
     assert outcome.operations["read"] > outcome.operations["append"]
-
-
-@pytest.mark.long
-def test_rolled_back_store_is_detected(tmp_path: Path) -> None:
-    """While no process runs it is put back to what it was before."""
-    store, earlier = tmp_path / "store", tmp_path / "earlier"
-    with users(tmp_path, random.Random(1)) as clients:
-        _kill_all_and_then(clients, lambda: shutil.copytree(store, earlier))
-        _kill_all_and_then(clients, lambda: (shutil.rmtree(store), earlier.rename(store)))
-        clients.finish("writer", "follower", "trimmer")
-        history = merge(clients.journals)
-    assert {"P2", "P4"} <= {violation.property for violation in check(history)}
-
-
-def _kill_all_and_then(clients: Clients, action: Callable[[], object]) -> None:
-    names = clients.names()
-    for name in names:
-        clients.kill(name)
-    action()
-    for name in names:
-        clients.replace(name)
-    clients.wait_until_they_work()

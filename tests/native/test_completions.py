@@ -43,17 +43,6 @@ def test_python_store_can_put_results() -> None:
     assert queue.drain() == [(2**63, -5, b""), (1, 0, b"reply")]
 
 
-def test_result_contains_code_and_reply() -> None:
-    queue = CompletionQueue()
-    with MemoryStore() as store:
-        seal(store)
-        store.submit(queue, 2**64 - 1, [(OBJECT, "write", write_request([0], epoch=0))])
-        assert queue.wait(SECONDS)
-        [(token, code, reply)] = queue.drain()
-        assert (token, code) == (2**64 - 1, 1)
-        assert messages.refusal(reply).number == 1
-
-
 def test_large_reply_buffer_lives_while_referenced() -> None:
     queue = CompletionQueue()
     request = messages.read(1, False, 1 << 20, 1, [0])

@@ -214,13 +214,6 @@ def test_data_beyond_own_map_is_readable(tmp_path: Path) -> None:
         assert write(small, [1], bytes(1 << 20)) in (0, -errno.ENOSPC)
 
 
-def test_foreign_data_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.mdb").write_bytes(b"something else" * 1000)
-    with pytest.raises(StoreUnavailable, match="does not contain a store") as caught:
-        EmbeddedStore(tmp_path)
-    assert not caught.value.retryable
-
-
 def test_impossible_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="can't create"):
         EmbeddedStore(tmp_path / ("too long" * 100))

@@ -1,50 +1,10 @@
-"""The functions that the messages declared in C++ become, against their stub."""
+"""The functions that the messages declared in C++ become."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import pickle
-
 import pytest
 
-from tests.support.programs import REPOSITORY
 from zlog._native import messages
-
-STUB = ast.parse((REPOSITORY / "zlog/_native/messages.pyi").read_text())
-
-
-def test_stub_declares_every_function() -> None:
-    told = {
-        each.name: [argument.arg for argument in each.args.args]
-        for each in STUB.body
-        if isinstance(each, ast.FunctionDef)
-    }
-    found = {
-        name: list(inspect.signature(value).parameters)
-        for name, value in vars(messages).items()
-        if inspect.isroutine(value) and value.__module__ == messages.__name__
-    }
-    assert found == told
-    assert len([name for name, words in told.items() if words != ["reply"]]) > 30
-
-
-def test_stub_declares_every_named_tuple() -> None:
-    told = {
-        each.name: tuple(
-            row.target.id
-            for row in each.body
-            if isinstance(row, ast.AnnAssign) and isinstance(row.target, ast.Name)
-        )
-        for each in STUB.body
-        if isinstance(each, ast.ClassDef)
-    }
-    found = {
-        name: value._fields for name, value in vars(messages).items() if hasattr(value, "_fields")
-    }
-    assert found == told
-    stripe = messages.Stripe(1, 0, 8, 4, 1, b"")
-    assert pickle.loads(pickle.dumps(stripe)) == stripe
 
 
 def test_keyword_arguments_are_accepted() -> None:

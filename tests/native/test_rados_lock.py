@@ -24,10 +24,6 @@ from zlog.seqr.election.lock import (
     Holder,
     RadosLock,
     decode_info,
-    encode_break_lock,
-    encode_get_info,
-    encode_lock,
-    encode_unlock,
 )
 
 from ..support.ceph import CephCluster
@@ -48,18 +44,6 @@ INFO = bytes.fromhex(
     "02" "01000000" "74"
 )  # fmt: skip
 FIRST = Holder(b"\x08\x0e\x10" + bytes(6), "c1", "tcp://a:1", 0x6B00AAAC + 0x08D138EC / 1e9)
-
-
-def test_lock_requests_match_expected_bytes() -> None:
-    assert encode_lock("l", 1, "c1", "tcp://a:1", 2.5, 1) == bytes.fromhex(
-        "010126000000 01000000 6c 01 02000000 6331 00000000 09000000 7463703a2f2f613a31"
-        "02000000 0065cd1d 01"
-    )
-    assert encode_unlock("m", "c2") == bytes.fromhex("01010b000000 01000000 6d 02000000 6332")
-    assert encode_break_lock("m", FIRST) == bytes.fromhex(
-        "010114000000 01000000 6d 080e10000000000000 02000000 6331"
-    )
-    assert encode_get_info("l") == bytes.fromhex("010105000000 01000000 6c")
 
 
 def test_lock_info_is_decoded() -> None:

@@ -135,9 +135,11 @@ def test_missing_store_is_not_created(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [bytes(8192), b"something else" * 1000])
 def test_foreign_data_file_is_refused(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "data.mdb").write_bytes(damage)
-    with pytest.raises(StoreUnavailable, match="does not contain a store"):
-        EmbeddedStore(tmp_path, read_only=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["data.mdb"]
+    for read_only in (True, False):
+        with pytest.raises(StoreUnavailable, match="does not contain a store") as caught:
+            EmbeddedStore(tmp_path, read_only=read_only)
+        assert not caught.value.retryable
+        assert not read_only or [path.name for path in tmp_path.iterdir()] == ["data.mdb"]
 
 
 def test_truncated_file_is_refused(folder: Path) -> None:

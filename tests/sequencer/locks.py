@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from zlog._native.completions import CompletionQueue
 
+from ..conformance import wire
+
 
 class _Held(NamedTuple):
     shared: bool
@@ -40,8 +42,8 @@ class LockStore:
         return set(self._locks)
 
     def execute(self, method: str, payload: bytes) -> tuple[int, bytes]:
-        reader = _Reader(payload)
-        name = reader.string()
+        _, reader = wire.Reader(payload).frame()
+        name = reader.text()
         now = asyncio.get_running_loop().time()
         held = [each for each in self._locks.get(name, []) if each.expires > now]
         self._locks[name] = held
@@ -51,14 +53,14 @@ class LockStore:
             return self._lock(held, reader, now), b""
         if method == "break_lock":
             reader.take(9)
-        cookie = reader.string()
+        cookie = reader.text()
         kept = [each for each in held if each.cookie != cookie]
         self._locks[name] = kept
         return (0 if len(kept) < len(held) else -errno.ENOENT), b""
 
-    def _lock(self, held: list[_Held], reader: _Reader, now: float) -> int:
+    def _lock(self, held: list[_Held], reader: wire.Reader, now: float) -> int:
         shared = reader.take(1) == b"\x02"
-        cookie, _, description = reader.string(), reader.string(), reader.string()
+        cookie, _, description = reader.text(), reader.text(), reader.text()
         seconds, nanoseconds = struct.unpack("<II", reader.take(8))
         must_renew = reader.take(1) == b"\x02"
         if must_renew and all(each.cookie != cookie for each in held):
@@ -94,32 +96,11 @@ def _info(held: list[_Held]) -> bytes:
     for each in held:
         client = b"\x08" + bytes(8)
         seconds = int(each.expires)
-        body += _framed(client + _string(each.cookie))
-        body += _framed(
+        body += wire.frame(client + wire.text(each.cookie))
+        body += wire.frame(
             struct.pack("<II", seconds, int((each.expires - seconds) * 1e9))
             + b"\x01"
-            + _framed(bytes(28))
-            + _string(each.description)
+            + wire.frame(bytes(28))
+            + wire.text(each.description)
         )
-    return _framed(body + b"\x01" + _string(""))
-
-
-def _framed(body: bytes) -> bytes:
-    return struct.pack("<BBI", 1, 1, len(body)) + body
-
-
-def _string(text: str) -> bytes:
-    return struct.pack("<I", len(text)) + text.encode()
-
-
-class _Reader:
-    def __init__(self, framed: bytes) -> None:
-        self._data = framed[6:]
-
-    def take(self, count: int) -> bytes:
-        part, self._data = self._data[:count], self._data[count:]
-        assert len(part) == count
-        return part
-
-    def string(self) -> str:
-        return self.take(struct.unpack("<I", self.take(4))[0]).decode()
+    return wire.frame(body + b"\x01" + wire.text(""))

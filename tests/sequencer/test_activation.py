@@ -8,7 +8,7 @@ import zlog
 from zlog._append.append import Appender
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
-from zlog._base.sequencer import SHARED_ADDRESS, LogAddress
+from zlog._base.sequencer import LogAddress
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._io import drive
@@ -68,18 +68,6 @@ async def sequencer(stores):
     yield make
     for election in elections:
         await election.resign()
-
-
-async def test_takeover_installs_view_naming_sequencer(store, log, sequencer):
-    for _ in range(3):
-        log.append(b"x")
-    before = newest(store)
-    grant = await (await sequencer(HERE)).activate(address(log))
-    after = newest(store)
-    assert grant == (after.epoch, 3)
-    assert after.epoch > before.epoch
-    assert after.sequencer == HERE
-    assert after.stripes == before.stripes
 
 
 async def test_epoch_lives_until_log_changes(log, store, stores, sequencer):
@@ -145,13 +133,6 @@ async def test_activation_refuses_recreated_log(store, log, sequencer):
     with pytest.raises(LogNotFound, match="another one"):
         await (await sequencer(HERE)).activate(address(log)._replace(log_id=1))
     assert newest(store) == before
-
-
-async def test_release_clears_sequencer_of_log(store, log, sequencer):
-    here = await sequencer(HERE)
-    await here.activate(address(log))
-    await here.release(address(log))
-    assert newest(store).sequencer == ""
 
 
 async def test_release_ignores_logs_of_other_sequencers(store, log, sequencer):
@@ -239,13 +220,3 @@ async def test_election_announces_and_withdraws_address(stores):
     assert await announced() == THERE
     await there.withdraw(())
     assert await announced() == ""
-
-
-async def test_shared_sequencer_yields_to_daemon_and_returns(store, log, sequencer):
-    assert newest(store).sequencer == SHARED_ADDRESS
-    here = await sequencer(HERE)
-    log.append(b"one")
-    await here.activate(address(log))
-    await here.release(address(log))
-    assert log.append(b"two") == 1
-    assert newest(store).sequencer == SHARED_ADDRESS

@@ -77,6 +77,8 @@ def test_invalid_grant_count_is_refused(call, client, count):
         (LogNotFound("x"), LogNotFound),
         (NotLeader("x"), NotLeader),
         (StoreUnavailable("x"), SequencerUnavailable),
+        (OSError("x"), SequencerUnavailable),
+        (KeyError("a mistake of the program"), SequencerUnavailable),
     ],
 )
 def test_open_failure_raises_matching_error(call, client, store, error, raised):

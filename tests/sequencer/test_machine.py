@@ -94,17 +94,6 @@ def test_unused_log_frees_space_for_another():
     assert desk.machine.status(desk.now)["positions"] == 3
 
 
-def test_failed_opens_do_not_consume_space():
-    desk = Desk(Limits(logs_max=1))
-    client = desk.connect()
-    for number in range(3):
-        log = ORDERS._replace(name=f"log-{number}")
-        desk.send(client, open_request(log))
-        assert desk.wanted() == [log]
-        desk.apply(desk.machine.activation_failed(log, Code.LOG_NOT_FOUND))
-    assert [reply.code for reply in desk.take(client)] == [Code.LOG_NOT_FOUND] * 3
-
-
 def test_closing_connection_counts_until_it_ends():
     """Its last answers may not be read for long."""
     desk = Desk(Limits(connections_max=1))

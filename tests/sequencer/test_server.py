@@ -10,9 +10,8 @@ import socket
 import pytest
 
 from zlog._sequencer.frames import STATUS_BYTES_MAX, Code, Kind, ReplyReader
-from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
+from zlog.errors import StoreUnavailable
 from zlog.seqr.limits import Limits
-from zlog.seqr.server import bind
 
 from .fakes import AUDIT, HELLO, ORDERS, ServerThread, open_request, request
 
@@ -113,26 +112,6 @@ async def test_concurrent_takeovers_are_bounded(serving, store):
         assert [reply.request for reply in await wire.replies(2)] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (LogNotFound("no"), Code.LOG_NOT_FOUND),
-        (NotLeader("no"), Code.NOT_LEADER),
-        (StoreUnavailable("no"), Code.UNAVAILABLE),
-        (OSError("no"), Code.UNAVAILABLE),
-        (KeyError("a mistake of the program"), Code.UNAVAILABLE),
-    ],
-)
-async def test_failed_takeover_returns_code_and_is_repeatable(serving, store, error, code):
-    store.errors.append(error)
-    async with serving(store) as (_, connect):
-        wire = await connect()
-        wire.send(open_request())
-        assert (await wire.reply()).code == code
-        wire.send(open_request())
-        assert (await wire.reply()).code == Code.OK
-
-
 async def test_takeover_times_out(serving, store):
     store.shut(ORDERS)
     async with serving(store, Limits(activation_s_max=0.05)) as (_, connect):
@@ -171,23 +150,6 @@ async def test_server_stops_reading_from_stalled_peer(serving, store):
         slow.writer.transport.resume_reading()
         replies = await slow.replies(sent * 1000)
         assert [reply.a for reply in replies] == list(range(sent * 1000))
-
-
-async def test_stalled_peer_is_disconnected(serving, store):
-    limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
-    async with serving(store, limits) as (server, connect):
-        slow = await opened(lambda: connect(receive_bytes=1 << 17))
-        slow.writer.transport.pause_reading()
-        burst = b"".join(request(Kind.NEXT, number, a=1) for number in range(10_000))
-
-        async def send_for_ever():
-            while True:
-                slow.send(burst)
-                await asyncio.wait_for(slow.writer.drain(), SOON)
-
-        with pytest.raises(ConnectionError):
-            await send_for_ever()
-        assert server.closed() == {"stalled": 1}
 
 
 async def test_stalled_half_closed_peer_is_disconnected(serving, store):
@@ -255,9 +217,3 @@ async def test_stop_logs_failed_release_and_continues(serving, store, caplog):
         async with serving(store) as (_, connect):
             await opened(connect)
     assert "no way to orders" in caplog.text
-
-
-async def test_port_0_binds_free_port():
-    for host in ("127.0.0.1", "localhost"):
-        with bind(host, 0) as listening:
-            assert listening.getsockname()[1] > 0

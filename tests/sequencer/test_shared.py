@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 
 import pytest
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant
-from zlog._io import drive
 from zlog._native.local import SharedSequencer
 from zlog._sequencer import AsyncioSharedSequencer, SharedSequencerClient
 from zlog.errors import SequencerUnavailable, StaleEpoch
@@ -73,14 +71,6 @@ async def test_status_and_repeated_close_succeed(client):
     assert await client.status(FOREVER) == {"address": "store:"}
     await client.close()
     await client.close()
-
-
-def test_blocking_wait_sees_append_of_another_thread(shared):
-    timer = threading.Timer(0.05, shared.next, (ORDERS.log_id, 3, 1))
-    timer.start()
-    waiting = SharedSequencerClient(shared).wait(ORDERS, 3, 10, 10.0, FOREVER)
-    assert drive(waiting) == Grant(3, 11)
-    timer.join()
 
 
 async def test_waiting_tasks_do_not_block_event_loop(shared):

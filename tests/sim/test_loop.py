@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -40,16 +39,6 @@ async def served() -> Process:
     process.start(serve())
     await asyncio.sleep(0.01)
     return process
-
-
-def test_virtual_time_does_not_wait() -> None:
-    async def work() -> float:
-        await asyncio.sleep(3000)
-        return asyncio.get_running_loop().time()
-
-    began = time.monotonic()
-    assert run_virtually(work()) == pytest.approx(3000, abs=1)
-    assert time.monotonic() - began < 100
 
 
 def test_endless_wait_is_detected() -> None:
@@ -113,23 +102,6 @@ def test_paused_and_killed_processes_stop_running() -> None:
         assert len(ticks) == 3
 
     run_virtually(work())
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_connection_keeps_order_and_data(seed: int) -> None:
-    sent = b"".join(b"%03d" % number for number in range(300))
-
-    async def work() -> bytes:
-        await served()
-        network().faults.slow = 0.3
-        reader, writer = await asyncio.open_connection(*WHERE)
-        for at in range(0, len(sent), 3):
-            writer.write(sent[at : at + 3])
-        echoed = await reader.readexactly(len(sent))
-        writer.close()
-        return echoed
-
-    assert run_virtually(work(), seed) == sent
 
 
 def test_network_cut_blocks_data_until_repaired() -> None:

@@ -6,11 +6,8 @@
 from __future__ import annotations
 
 import functools
-import gc
 
 import pytest
-
-from zlog.testing import VirtualLoop
 
 from ..support.programs import run_module
 from .mutants import MUTANTS
@@ -79,13 +76,6 @@ def test_simulation_detects_mutants(name: str, kind: Kind) -> None:
     pytest.fail(f"nothing noticed that {mutant.broken}")
 
 
-def test_lost_entries_do_not_violate_properties() -> None:
-    """The mutant that passes them is noticed in the same seed."""
-    mutant = MUTANTS["lost-passed"]
-    outcome = run(mutant.tried_first, mutant.execute, kind=Kind.OBJECTS)
-    assert not [each for each in outcome.violations if each.startswith(mutant.shows)]
-
-
 def test_runs_are_deterministic_per_seed() -> None:
     """Also in another process, whose objects lie elsewhere and whose hashes are others."""
     here = [unbroken(seed).digest for seed in (3, 4)]
@@ -93,17 +83,6 @@ def test_runs_are_deterministic_per_seed() -> None:
     assert here[0] != here[1]
     done = run_module("tests.sim", "--seed", "3")
     assert f"digest {here[0]}" in done.stdout
-
-
-def test_run_releases_its_event_loop() -> None:
-    """Its tasks would be gone through by each later `asyncio.run` of this process.
-
-    A killed sequencer's coroutines are among them.
-    """
-    for seed in (0, 1, 24):
-        run(seed)
-    gc.collect()
-    assert [each for each in gc.get_objects() if type(each) is VirtualLoop] == []
 
 
 def test_runs_cover_expected_events() -> None:

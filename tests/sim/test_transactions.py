@@ -46,37 +46,17 @@ def step(transaction: ListTransaction, word: str) -> None:
         transaction.read(key, values)
 
 
-GOOD = {
-    "nothing": "x=",
-    "one after the other": "x+1 | x=1 y+2 | x=1 y=2",
-    "its own appends": "x= x+1 x=1 x+2 x=12 | x=12",
-    "in either order": "x+1, x+2, y= | x=21",
-    "a refused one": "x+1 | ! x=1 x+2 | x=1",
-    "an unknown one that was": "? x+1 y+2, y= | x=1 y=2",
-    "an unknown one that was not": "? x+1 | x=",
-    "an unknown one that was late": "? x+1 | x= | x=1",
-    "attempts": "? @a x+1 | ! @a x+2 | @a x+3 | @a x=3",
-    "appended without being read": "x+1, x+2, x+3 | y+1",
-    "read before what others append unread": "x+1 | x=1, x+2, x+3",
-    "one reads, and appends unread": "x=, x= x+1, x+2",
-}
-
 BAD = {
     "G0": ("x+1 y+2, x+3 y+4 | x=13 y=42", "P22: G0"),
-    "G0 of interleaved appends": ("x+1 x+2, x+3 | x=132", "P22: G0"),
     "G1a": ("! x+1 | x=1", "P23: G1a"),
     "G1b": ("x+1 x+2, x=1 | x=12", "P23: G1b"),
     "G1c": ("x+1 y=2, y+2 x=1", "P22: G1c"),
     "G-single": ("x+1 y+2, x= y=2 | x=1", "P22: G-single:"),
     "lost update": ("x= x+1, x= x+2 | x=12", "P22: G-single:"),
-    "lost update that no one has read": ("x= x+1, x= x+2", "P22: G2:"),
     "G2, write skew": ("x= y+1, y= x+1 | x=1 y=1", "P22: G2:"),
-    "G2, unread": ("x= y+1, y= x+1", "P22: G2:"),
     "a long fork": ("x+1, y+1, x=1 y=, x= y=1 | x=1 y=1", "P22: G2:"),
     "stale read": ("x+1 | x= | x=1", "P22: G-single-realtime"),
-    "stale read of what is seen": ("x+1, x=1 | x=, x=1", "P22: G-single-realtime"),
     "lost append": ("x+1 | x=", "P22: G-single-realtime"),
-    "lost append below another": ("x+1 | x+2 | x=2", "P22: G0-realtime"),
     "appends against real time": ("x+1 | x+2 | x=21", "P22: G0-realtime"),
     "read before it was appended": ("x=1 | x+1", "P22: G1c-realtime"),
     "read of an unknown one that read what is over": (
@@ -86,17 +66,9 @@ BAD = {
     "doubled": ("x+1 | x=11", "P23: x holds 1 twice"),
     "not appended": ("x=1", "P23: x holds 1, which"),
     "orders that contradict each other": ("x+1, x+2, x=12, x=21", "P22: x was read in orders"),
-    "no beginning of a longer one": ("x+1, x+2, x=2, x=12", "P22: x was read in orders"),
     "own append missing": ("x+1 x= | x=1", "P22: x was read, and not"),
-    "own append too early": ("x=1 x+1", "P22: x was read, and not"),
-    "two moments": ("x+1, x= x=1", "P22: x was read, and not"),
     "an id twice": ("? @a x+1 | @a x+2 | x=12", "P23: transaction a took effect twice"),
 }
-
-
-@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_good_histories_pass(text: str) -> None:
-    assert check_transactions(play(text)) == []
 
 
 @pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)

@@ -174,16 +174,3 @@ def test_design_page_lists_layers_in_order() -> None:
     rows = re.findall(r"^\| ([^|]*`[^|]*) \|", table, re.MULTILINE)
     shown = [{name.strip("/") for name in re.findall(r"`([^`]+)`", row)} for row in rows]
     assert shown == [{*layer} for layer in LAYERS]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("zlog._base.io.Call", ["zlog"]),
-        ("zlog.spark._read", ["zlog.spark"]),
-        ("zlog._layout.views._secret", ["zlog", "zlog._layout"]),
-        ("zlog.errors.ZlogError", []),
-    ],
-)
-def test_owners_of_private_names(name: str, expected: list[str]) -> None:
-    assert [*owners(name)] == expected
