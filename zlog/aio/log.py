@@ -181,7 +181,7 @@ class Log(Writing):
         """Return the names of the store's logs, in order.
 
         This reads only the directory, which may list a log whose creation or removal is not
-        finished. Opening that log raises `LogNotFound`.
+        finished. Until then, `Log.open` raises `LogNotFound`.
 
         Args:
             after: return only names above this one, for a listing in pages.
