@@ -145,7 +145,7 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("append orders --name ann", "--name and --keep need --exclusive"),
         (f"append orders --exclusive --name {'x' * 129}", "1 to 128 bytes"),
         ("append orders --exclusive --name ''", "1 to 128 bytes"),
-        (f"append orders --tag {'x' * 129}", "129 bytes in UTF-8; tags have 1 to 128"),
+        (f"append orders --tag {'x' * 129}", "129 bytes in UTF-8; it must have 1 to 128"),
         ("cursor set orders 'a b' 5", ""),
         ("cursor set orders billing soon", ""),
         ("producer rm orders 'a b'", ""),

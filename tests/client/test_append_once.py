@@ -149,12 +149,12 @@ def test_recreated_producer_gets_new_append_ids(log: zlog.Log) -> None:
         (
             "delivery_begin",
             limit(1 << 16),
-            "keeps 65,536 unfinished parts of this producer",
+            "already stores 65,536 unfinished parts of this producer",
             "before=n",
         ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
-        ("delivery_grant", limit(4096), "keeps up to 4,096 grants", "into more parts"),
-        ("delivery_done", limit(1024), "has 1,024 producers", "zlog producer rm"),
+        ("delivery_grant", limit(4096), "stores at most 4,096 grants", "into more parts"),
+        ("delivery_done", limit(1024), "already has 1,024 producers", "zlog producer rm"),
     ],
 )
 def test_each_limit_error_has_hint(
@@ -224,11 +224,11 @@ def test_invalid_deliveries_are_refused(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     with pytest.raises(ValueError, match="is not a valid name for a producer"):
         log.append_once([], producer="a/b", sequence=0)
-    with pytest.raises(ValueError, match="the number of a sequence"):
+    with pytest.raises(ValueError, match="a sequence number must be"):
         log.append_once([], producer="a", sequence=-1)
     with pytest.raises(ValueError, match="the number of a part"):
         log.append_once([], producer="a", sequence=0, part=2**32)
-    with pytest.raises(TypeError, match="the number of a sequence"):
+    with pytest.raises(TypeError, match="a sequence number must be"):
         log.append_once([], producer="a", sequence="0")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="append_once takes a list of bytes objects"):
         log.append_once(b"abc", producer="a", sequence=0)  # type: ignore[arg-type]

@@ -172,7 +172,7 @@ def test_columns_outlive_their_log(store: zlog.Store) -> None:
 @pytest.mark.parametrize("options", [{"indexes": [-1]}, {"window_bytes": 0}, {"start": -1}])
 def test_invalid_arguments_are_refused(store: zlog.Store, options: dict[str, object]) -> None:
     log = zlog.Log.create(store, "orders")
-    with pytest.raises(ValueError, match=r"from 0|at least one|0 to"):
+    with pytest.raises(ValueError, match=r"must be"):
         log.read_columns(**options)  # type: ignore[arg-type]
 
 

@@ -75,7 +75,9 @@ def test_fill_accepts_entry_trimmed_concurrently(memory: zlog.Store) -> None:
 
     other = zlog.Log.open(FaultyStore(memory, trim), "orders")
     other.fill(0)
-    with pytest.raises(zlog.AlreadyWritten, match="position 1 of log 'orders' holds an entry"):
+    with pytest.raises(
+        zlog.AlreadyWritten, match="position 1 of log 'orders' already holds an entry"
+    ):
         other.fill(1)
 
 

@@ -305,7 +305,9 @@ def test_unverifiable_import_needs_adopt_option(source: Source, target: zlog.Sto
     """What stands just below its tail is trimmed in the log by now, or was in the export."""
     source.copy(target)
     source.log.trim_to(120)
-    with pytest.raises(CopyDiffers, match="is an import of log 'orders', because") as caught:
+    with pytest.raises(
+        CopyDiffers, match="is an import of log 'orders' in mem://, because"
+    ) as caught:
         mirrored(source.log, target, "copy")
     assert "--adopt" in caught.value.hint
     assert zlog.Log.open(target, "copy").tail() == 100

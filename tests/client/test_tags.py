@@ -97,7 +97,7 @@ def test_all_append_methods_store_tags(log: zlog.Log) -> None:
         ([""], zlog.InvalidTag, "0 bytes"),
         (["é" * 65], zlog.InvalidTag, "130 bytes in UTF-8"),
         (["\ud800"], zlog.InvalidTag, "unpaired surrogate"),
-        ([str(i) for i in range(65)], zlog.InvalidTag, "up to 64"),
+        ([str(i) for i in range(65)], zlog.InvalidTag, "at most 64"),
     ],
 )
 def test_invalid_tag_is_refused_before_sending(

@@ -14,8 +14,14 @@ from .objects import Store
 from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
-
-each_transcript = pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+LONG = {"stripe_large"}
+each_transcript = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else [])
+        for path in TRANSCRIPTS
+    ],
+)
 
 
 def check(path: Path, world: World, rewrite: bool) -> None:

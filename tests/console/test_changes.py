@@ -77,7 +77,7 @@ def test_invalid_requests_are_refused_with_reason(
     before = state(log)
     for what, fields, status, words in (
         ("append", {}, 400, "lacks 'data'"),
-        ("append", {"data": 1}, 400, "text"),
+        ("append", {"data": 1}, 400, "must be a string"),
         ("append", {"data": "x", "tags": ["x" * 200]}, 400, "tag"),
         ("append", [1], 400, "JSON object"),
         ("append", b"{", 400, ""),

@@ -230,7 +230,7 @@ def test_invalid_classes_are_refused(log: zlog.Log) -> None:
         Space.open(log, "space", types=[Late])
     with pytest.raises(TypeError, match="cannot create an object of Asking"):
         Space.open(log, "space", types=[Asking])
-    with pytest.raises(TypeError, match=r"Unfinished can't be made.*restore"):
+    with pytest.raises(TypeError, match=r"cannot create an object of Unfinished.*restore"):
         Space.open(log, "space", types=[Unfinished])  # type: ignore[type-abstract]
     with pytest.raises(TypeError, match="is not a subclass"):
         Space.open(log, "space", types=[dict])  # type: ignore[list-item]

@@ -130,7 +130,7 @@ async def test_activation_refuses_log_of_another_sequencer(store, log, sequencer
 
 async def test_activation_refuses_recreated_log(store, log, sequencer):
     before = newest(store)
-    with pytest.raises(LogNotFound, match="another one"):
+    with pytest.raises(LogNotFound, match="another log now has its name"):
         await (await sequencer(HERE)).activate(address(log)._replace(log_id=1))
     assert newest(store) == before
 
