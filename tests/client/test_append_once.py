@@ -226,7 +226,7 @@ def test_invalid_deliveries_are_refused(memory: zlog.Store) -> None:
         log.append_once([], producer="a/b", sequence=0)
     with pytest.raises(ValueError, match="a sequence number must be"):
         log.append_once([], producer="a", sequence=-1)
-    with pytest.raises(ValueError, match="the number of a part"):
+    with pytest.raises(ValueError, match="a part number must be"):
         log.append_once([], producer="a", sequence=0, part=2**32)
     with pytest.raises(TypeError, match="a sequence number must be"):
         log.append_once([], producer="a", sequence="0")  # type: ignore[arg-type]
