@@ -175,7 +175,7 @@ class Layout {
 
   // Trims some positions of a readable record, in ascending order. If it holds entries, their data
   // is freed but their ids stay, so that a repeated append is still recognized; a sparse record
-  // does not keep the ids. Any other record is split into trimmed positions and the rest.
+  // does not keep the ids. A fill is split into trimmed positions and the rest.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees a record's data in the bytestream. The caller then removes the record.

@@ -30,8 +30,9 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes either all of the entries or none, and returns how full the object is. If several of the
 // following cases apply, the first one decides:
-// - Every position already has its entry (same writer, number, data and tags): kOk in any epoch. If
-//   the data is compressed and the client must compare it: kSameId (with the first such position).
+// - An entry is already stored, but its compressed data must be compared, which only a client can
+//   do: kSameId (with the first such position).
+// - Every position already has its entry (same writer, number, data and tags): kOk in any epoch.
 // - A record that may have one of the entries is of a later version, damaged or lost: kUnreadable
 //   or kLost (with the first such position).
 // - The request's epoch is lower than the object's: kStaleEpoch.

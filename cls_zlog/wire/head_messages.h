@@ -219,9 +219,9 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// The address of a sequencer. This is the request of sequencer_announce and sequencer_withdraw, and
-// the reply of sequencer_find, in which an empty address means that none is announced. The
-// directory object stores the same fields.
+// The address of a sequencer, or an empty string if none is announced. It is the request of
+// sequencer_announce and sequencer_withdraw, and the reply of sequencer_find. The directory object
+// stores the same fields.
 struct AddressMessage {
   std::string address;
 

@@ -11,8 +11,8 @@
 #include "cls_zlog/wire/fields.h"
 #include "cls_zlog/wire/tags.h"
 
-// The reply of read and select: a frame of columns, followed by the entries' data, plain or in
-// blocks. It is encoded and decoded with as few copies as possible.
+// The reply of read and select. It is a frame of columns, followed by the entries' data, which is
+// plain or in blocks. Encoding and decoding copy as little as possible.
 namespace zlog {
 
 // A decoded reply. It covers the first `count` of the requested positions.
