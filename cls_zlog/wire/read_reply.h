@@ -60,8 +60,8 @@ struct ReadReply {
   // Returns the state of entry `i` as the reply has it; kUnreadable for states of later versions.
   EntryState stored_state_of(uint32_t i) const;
 
-  // Returns the state of entry `i`, which is at this position. The state is also kLost if the
-  // entry's data fails its CRC.
+  // Returns the state of entry `i`, which is at this position. An entry whose data fails its CRC is
+  // reported as kLost.
   EntryState state_of(uint32_t i, uint64_t position) const;
 };
 
