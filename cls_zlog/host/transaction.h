@@ -74,13 +74,11 @@ struct Outcome {
 };
 
 // Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
-// If the returned code is negative, nothing is applied and there is no reply. Besides the method's
-// own codes, the code is
-//   ENOENT     the object is missing and the method only reads
-//   EIO        the method made a call that its flags do not allow, refused the request after it had
-//              made changes, or threw an exception
-//   ENOMEM     it threw std::bad_alloc
-//   EOVERFLOW  the reply of a writing method is larger than 64 bytes
+// If the returned code is negative, nothing is applied and there is no reply. It is ENOENT if a
+// method that only reads was not run because the object is missing. It is EIO if the method used a
+// call that its flags do not allow, changed something but then refused the request, or threw an
+// exception (ENOMEM for std::bad_alloc). It is EOVERFLOW if a writing method's reply is larger than
+// 64 bytes.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

@@ -22,10 +22,10 @@ class ReadSet;
 //
 // A method runs on an optimistic read set of its object. If it needs more of the object, the host
 // reads that and runs the method again. Then it writes all changes together if the object still has
-// the same version; otherwise it starts again after a random pause. Each call is therefore one
-// atomic step, as in an OSD, and this host can share objects with clients that use the class
-// (docs/design/object-class.md). A call that changes an object first waits until the earlier ones
-// of this host have ended. Any call can be given up.
+// the same version; otherwise it starts again. Each call is therefore one atomic step, as in an
+// OSD, and this host can share objects with clients that use the class
+// (docs/design/object-class.md). This host's calls that change the same object take turns. Any call
+// can be given up.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
   // The host must be owned by a shared_ptr, because the operations of `store` share it. Call

@@ -47,7 +47,7 @@ class SharedSequencer {
   int release(uint64_t log_id);
 
   // announce() counts a change in the slot that belongs to the key, and wakes the waits for that
-  // slot. Any log may use a slot.
+  // slot. The count does not depend on the log that uses the slot.
   void announce(uint32_t key);
   uint32_t changes(uint32_t key) const;
   // Waits until the slot's count differs from `seen`, and then stores it in `seen`. Returns false
