@@ -123,9 +123,9 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
          zeros[3][state >> 24];
 }
 
-// How far ahead bytes are prefetched. The hardware does not predict reads of three parallel
-// stretches, which would otherwise take more than twice as long outside the cache. Prefetching
-// beyond the end is harmless.
+// How far ahead bytes are prefetched. The hardware does not predict that three parallel stretches
+// are read, so without prefetching, bytes outside the cache would take more than twice as long.
+// Prefetching beyond the end is harmless.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 

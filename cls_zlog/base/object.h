@@ -38,8 +38,8 @@ class Object {
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
   // Reads up to `count_max` keys that start with `prefix` and are greater than `after`, in
-  // ascending order. An OSD may return fewer keys than requested; it sets `more` if there are
-  // others.
+  // ascending order. Sets `more` if others are left, because an OSD may return fewer than
+  // requested.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
   virtual int omap_set(const std::string& key, std::string_view value) = 0;
@@ -48,8 +48,8 @@ class Object {
   // Removes the keys in [begin, end).
   virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
 
-  // Reads `length` bytes of the object's bytestream at `offset`. The result is shorter only if the
-  // bytestream ends before.
+  // Reads `length` bytes of the object's bytestream at `offset`, or fewer if the bytestream ends
+  // before that.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
   // answer() and answer_stream() append stored bytes to a read-only method's reply, after its `out`

@@ -63,8 +63,8 @@ class Audit {
   // all windows of the first pass.
   const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // Returns the positions of the last window that are in the given state. Each row describes one
-  // object's positions, except that rows of unwritten positions have step 1.
+  // Returns the positions of the last window that are in the given state. A row describes positions
+  // of one object, but rows of unwritten positions have step 1.
   std::vector<AuditRow> rows(State state) const;
 
   // Returns those appends of the last window that also occur at lower positions. In kSearch,

@@ -14,11 +14,10 @@ using head::Head;
 
 // Creates a cursor, advances it or sets it to any position, as the request's CommitMode says.
 // Returns kExists (with its position) if the cursor to create already exists, and kNotFound if the
-// cursor to advance does not exist. Returns kCursorAhead (with its position) if the cursor is
-// already beyond the new position, probably because two readers use it. A cursor can be advanced,
-// but not created or set, to a position below the trim point; otherwise this returns
-// kBelowTrimPoint. Returns kLimitReached if the log already has cursors_max cursors. A damaged
-// cursor can still be set or removed.
+// cursor to advance does not exist. Returns kCursorAhead (with its position) if the cursor to
+// advance is already further, probably because two readers use it. Returns kBelowTrimPoint if a
+// cursor would be created or set below the trim point; it can still be advanced there. Returns
+// kLimitReached if the log already has cursors_max cursors. A damaged cursor can be set or removed.
 Result<Empty> commit(Object& object, Head& head, const CursorCommitRequest& request);
 
 // Returns kNotFound if the cursor does not exist.

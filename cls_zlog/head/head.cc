@@ -56,9 +56,8 @@ struct Succession {
 
 // Returns whether `next` is a valid successor of `base`, which is nullptr for the log's first view.
 // `next` must have the stripes of `base`, but may leave out some of the first ones. It may end the
-// last stripe and add a new one, whose id is the new epoch. If that stripe would end at its own
-// start, it must be left out. The first view has one stripe, from position 0. A removed log stays
-// removed.
+// last stripe and add a new one, whose id is the new epoch. An ended stripe without positions must
+// be left out. The first view has one stripe, from position 0. A removed log stays removed.
 bool may_follow(const View& next, const View* base, Succession* out) {
   const Stripe& last = next.stripes.back();
   const bool makes = last.id == next.epoch;

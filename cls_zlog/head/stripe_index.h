@@ -30,7 +30,7 @@ Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLoose
 // the view for which the stripe was announced.
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request);
 
-// The functions below are for other methods on a head object, which must call them before they
+// The functions below are for other methods on a head object. These must call them before they
 // change anything.
 
 // Records that the objects of a stripe may be created in this epoch.

@@ -145,8 +145,8 @@ struct StripesLooseRequest : LogRequest {
   }
 };
 
-// A stripe whose objects may exist although none of its positions is needed. The head object stores
-// the same fields.
+// A stripe of which no position is needed, but whose objects may exist. The head object stores the
+// same fields.
 struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;

@@ -23,8 +23,8 @@ class SharedSequencer {
   // Calls that return an int return 0 or a negative errno: ESTALE if the log is not active at that
   // epoch, and ETIMEDOUT if a stopped process has locked the slot.
 
-  // Maps the file `directory`/sequencer. Replaces the file if it is missing, has another version or
-  // layout, or was made before the last reboot.
+  // Maps the file `directory`/sequencer. Creates it if it is missing, and replaces it if it has
+  // another version or layout or was made before the last reboot.
   static int open(const std::string& directory, std::shared_ptr<SharedSequencer>* sequencer);
 
   // Makes a sequencer in anonymous memory, for this process and its children.

@@ -71,8 +71,9 @@ class RadosHost final : public AsyncHost {
   // Returns the id of the cluster, which is known without a request.
   int fsid(std::string* out);
 
-  // These show this process in `ceph -s` as one of the daemons of `service`, as long as it lives.
-  // Both return 0 even if no manager runs, and EEXIST if the process is already registered.
+  // register_service() shows this process in `ceph -s` as one of the daemons of `service`, as long
+  // as it lives; update_service() sets its status. Both return 0 even if no manager runs, and
+  // EEXIST if the process is already registered.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
