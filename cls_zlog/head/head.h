@@ -20,16 +20,16 @@ Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextReq
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
 
 // Raises the tail floor to `tail`, so that no later epoch starts below it. A client must call this
-// before it reports that tail to a user. Returns kStaleEpoch (with the counter) if the request's
-// epoch is not the newest one, and kBeyondStripe (with the highest possible tail) if the log must
-// first get a new stripe.
+// before it returns that tail to its caller. Returns kStaleEpoch (with the counter) if the
+// request's epoch is not the newest one, and kBeyondStripe (with the highest possible tail) if the
+// log must first get a new stripe.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
-// Raises the trim point, which never falls and does not depend on the epoch. Archived stripes that
-// are now below it become pending; one call changes a limited number of them and returns whether
-// more are left. Returns kHeldByCursor (with the lowest cursor) if the trim point would pass a
-// cursor and `past_cursors` is not set. Returns kBeyondTail (with the recorded tail) if the trim
-// point would pass the tail.
+// Raises the trim point, which never falls; this needs no new epoch. Archived stripes that are now
+// below the trim point become pending. One call changes a limited number of them, and returns
+// whether more are left. Returns kHeldByCursor (with the lowest cursor) if the trim point would
+// pass a cursor and `past_cursors` is not set. Returns kBeyondTail (with the recorded tail) if the
+// trim point would pass the tail.
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
 // Makes a view the newest one if it is based on the current newest view and is a valid successor.

@@ -34,15 +34,15 @@ Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrant
 Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest& request);
 
 // Records that all sequence numbers of a producer below `sequence` are complete, and removes their
-// parts. One call removes a limited number of parts and returns whether more are left. The value
-// sequence_all forgets the producer itself once its parts are removed, and succeeds if there is no
-// such producer.
+// parts. One call removes a limited number of parts and returns whether more are left. If
+// `sequence` is sequence_all, the producer itself is forgotten once its parts are removed; this
+// also succeeds if there is no such producer.
 //
-// A request names the incarnation that the client last saw, or 0 if it saw none or found a damaged
-// producer. Returns kSuperseded (with the current incarnation) if the producer was created again
-// since then. Returns kNotFound (with the next incarnation) if the producer does not exist; the
-// client creates it by repeating the request with that incarnation. Returns kLimitReached as begin
-// does.
+// A request contains the incarnation that the client last saw, or 0 if it saw none or found a
+// damaged producer. Returns kSuperseded (with the current incarnation) if the producer was created
+// again since then. Returns kNotFound (with the next incarnation) if the producer does not exist;
+// the client creates it by repeating the request with that incarnation. Returns kLimitReached as
+// begin does.
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request);
 
 // Returns a page of producers in the order of their names.

@@ -24,8 +24,8 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object. The object must exist when the change is applied, except for kCreate: then
-// it must not exist.
+// A change of an object. When it is applied, the object must exist, or must not exist if the change
+// is kCreate.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys

@@ -65,8 +65,8 @@ struct Header {
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
 
-  // Returns whether this may be a later header of the same object than `other`, so no value that
-  // can only grow is lower.
+  // Returns whether this may be a later header of the same object than `other`. A later header has
+  // no lower value in any field that can only grow.
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&

@@ -13,7 +13,8 @@
 namespace zlog {
 
 // The positions of an object that may be unwritten, as its header lists them. Every other position
-// has a record or is below the trim point; if it does not, its record was lost.
+// should have a record or be below the trim point. If neither is the case, the position's record
+// was lost.
 struct Holes {
   uint64_t accounted = 0;         // positions from here on may be unwritten too
   std::vector<SpanMessage> runs;  // ascending, all below `accounted`
