@@ -19,8 +19,8 @@ namespace zlog {
 template <auto handler>
 struct Handler {};
 
-// Makes a handler from a function that also takes the object's state. enter() loads the state, and
-// may refuse the request.
+// Makes a handler from a function that also takes the object's state. enter() loads the state
+// before the function runs, and can refuse the request.
 template <auto handler>
 struct Entered;
 template <typename Reply, typename State, typename Request,

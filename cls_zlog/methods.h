@@ -14,9 +14,9 @@ constexpr const char* kClassName = "zlog";
 // How a method uses its object. A full store refuses methods that add data.
 enum MethodFlags : int { kRead = 1, kWrite = 2, kAddsData = 4 };
 
-// A method of the class. `call` decodes the request, runs the method and encodes its reply into
-// `out`. It returns a negative errno or a Code; unless that is kOk, it has changed nothing. It may
-// throw only std::bad_alloc, but hosts catch everything.
+// A method of the class. `call` decodes the request, runs the method and encodes the reply into
+// `out`. It returns a Code or a negative errno, and has changed nothing if the result is not kOk.
+// Hosts catch every exception, but a method should throw only std::bad_alloc.
 struct Method {
   const char* name;
   int flags;

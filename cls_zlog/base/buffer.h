@@ -7,8 +7,8 @@
 
 namespace zlog {
 
-// Bytes that are not copied. They stay unchanged as long as `owner` or a copy of it exists. Without
-// an owner, the caller must keep them.
+// A view of bytes that shares their ownership. The bytes do not change while `owner` or a copy of
+// it exists. If there is no owner, the caller must keep the bytes alive.
 struct Buffer {
   std::string_view bytes;
   std::shared_ptr<const void> owner;

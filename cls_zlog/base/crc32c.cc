@@ -71,8 +71,8 @@ bool has_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #define ZLOG_CRC_TARGET
 
-// This is assembly, because compilers differ in how they offer these instructions to a program that
-// does not require them everywhere.
+// This is assembly, because compilers offer these instructions in different ways to a program that
+// must also run on processors without them.
 inline uint32_t step(uint32_t state, uint64_t word) {
   __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));
   return state;
@@ -89,8 +89,8 @@ bool has_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 #ifdef ZLOG_CRC_TARGET
 
-// The effect of a number of zero bytes on a register. It is linear, so one table for each byte of
-// the register is enough.
+// How a fixed number of zero bytes changes a register. This map is linear, so one table for each
+// byte of the register is enough.
 using Zeros = std::array<std::array<uint32_t, 256>, 4>;
 
 // A linear map of registers: the image of each bit.
@@ -123,16 +123,16 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
          zeros[3][state >> 24];
 }
 
-// The distance of the prefetch. The hardware does not predict three parallel stretches, so without
-// this, bytes outside the cache would take more than twice as long. Prefetching beyond the end is
-// harmless.
+// How far ahead bytes are prefetched. The hardware does not predict that three parallel stretches
+// are read, so without prefetching, bytes outside the cache would take more than twice as long.
+// Prefetching beyond the end is harmless.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 
-// The processor can begin a step before the previous one has ended if it does not need the result.
-// So three stretches of `kLength` bytes (a power of two) are processed in parallel and then
-// combined. To append the second stretch to the first, the first register is advanced over zeros of
-// its length.
+// Processes three stretches of `kLength` bytes (a power of two) in parallel, because the processor
+// can begin a step before the preceding one has ended if it does not need its result. The results
+// are then combined: to append the second stretch to the first, the first register is advanced over
+// as many zeros as the second stretch has bytes.
 template <size_t kLength>
 ZLOG_CRC_TARGET void update_three(uint32_t* state, const char** at, size_t* length) {
   static constexpr Zeros kZeros = make_zeros(kLength);

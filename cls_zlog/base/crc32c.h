@@ -5,16 +5,15 @@
 
 namespace zlog {
 
-// Returns the CRC-32C (Castagnoli, as in iSCSI: RFC 3720, appendix B.4) of `data`. `seed` is the
-// CRC of the preceding bytes, or 0. crc32c("123456789") is 0xe3069283. Uses the processor's CRC
-// instruction if it has one.
+// Returns the CRC-32C (Castagnoli) of `data`, for example 0xe3069283 for "123456789". To continue a
+// checksum, pass the CRC of the preceding bytes as `seed`.
 uint32_t crc32c(std::string_view data, uint32_t seed = 0);
 
 // For tests: the implementation for processors without the instruction.
 uint32_t crc32c_by_table(std::string_view data, uint32_t seed = 0);
 
 // Returns the CRC that is stored with an entry. It covers the position (u64, little-endian) and
-// then the data, so that an entry at the wrong position counts as damaged.
+// then the data, so an entry that is found at the wrong position counts as damaged.
 uint32_t entry_crc(uint64_t position, std::string_view data);
 
 }  // namespace zlog

@@ -2,20 +2,20 @@
 
 #include <cstdint>
 
-// The limits of the protocol. Each one bounds the work or the memory that one call costs an OSD.
-// Raising a limit changes the protocol, because older OSDs refuse what newer clients then send.
+// The limits of the protocol, which bound the work and memory that one call costs an OSD. Raising a
+// limit changes the protocol, because older OSDs refuse the larger requests of newer clients.
 namespace zlog::limits {
 
-// Positions and epochs have 64 bits on the wire but stay below 2^63, so that "one past the end"
-// never overflows and signed 64-bit integers can hold them.
+// Positions and epochs have 64 bits on the wire but stay below 2^63. "One past the end" therefore
+// never overflows, and signed 64-bit integers can hold them.
 constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that is still open
 constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
 
-// How far an object's positions may be above the start of its stripe. A stripe is full long before
-// that, so only an attempt to move a log's tail out of reach meets this limit. A new stripe then
-// starts at the tail.
+// How far an object's positions can be above the start of its stripe. A stripe is full long before
+// that, so the limit only stops attempts to move a log's tail out of reach. The client then starts
+// a new stripe at the tail.
 constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
@@ -37,8 +37,8 @@ constexpr uint32_t chunk_records = 1024;            // records after which the i
 constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger chunk is not stored
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
-// The maximum size of a record that compaction stores, unless the record has only one entry; and
-// the maximum size of one entry's data. Compaction does not move larger entries.
+// The maximum size of a record that compaction stores, and of the data of an entry that compaction
+// moves. A record with only one entry can be larger.
 constexpr uint32_t sparse_bytes_max = 32u << 10;
 constexpr uint32_t sparse_entry_bytes_max = 4096;
 constexpr uint32_t compact_bytes_enough = 8u << 20;  // stored bytes after which a compact ends

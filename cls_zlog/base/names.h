@@ -7,9 +7,9 @@
 
 namespace zlog {
 
-// Returns whether a log, a cursor or a producer may have this name: 1 to 128 bytes of
-// [A-Za-z0-9_.-] that begin with a letter, a digit or '_'. Names are part of object names and omap
-// keys.
+// Returns whether this is a valid name for a log, cursor or producer: 1 to 128 bytes of
+// [A-Za-z0-9_.-], of which the first is a letter, a digit or '_'. Names become parts of object
+// names and omap keys.
 inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -19,8 +19,8 @@ inline bool valid_name(std::string_view name) {
                      [&](char c) { return alnum(c) || c == '.' || c == '-'; });
 }
 
-// Returns whether this is a valid address of a sequencer: up to 256 printable ASCII characters
-// without spaces. The empty address stands for no sequencer.
+// Returns whether this is a valid address of a sequencer: at most 256 printable ASCII characters
+// without spaces. An empty address means that there is no sequencer.
 inline bool valid_address(std::string_view address) {
   return address.size() <= limits::address_bytes_max &&
          std::all_of(address.begin(), address.end(), [](char c) { return c > 0x20 && c < 0x7f; });

@@ -9,18 +9,17 @@
 
 namespace zlog {
 
-// Some of an object's keys in ascending order, with their values. The values are not copied, and
+// Some of an object's keys and values, in ascending order of the keys. The values are views that
 // are valid until the method returns.
 using Page = std::map<std::string, Buffer>;
 
-// The calls that an object class can make on its object inside an OSD. Each returns 0 or a negative
-// errno.
+// The calls that a method of an object class can make on its object inside an OSD. Each call
+// returns 0 or a negative errno.
 //
-// Reads see the object as it was before the method ran. Writes are buffered, and are applied
-// together if the method returns >= 0. A method therefore never reads its own writes, and never has
-// to undo them.
-//
-// In a writing method, reading a missing object returns ENOENT or ENODATA, depending on the call.
+// Reads see the object as it was before the method ran. Writes are buffered, and the OSD applies
+// all of them if the method returns a value >= 0, and none otherwise. So a method never sees its
+// own writes and never has to undo them. If a writing method reads a missing object, it gets ENOENT
+// or ENODATA, depending on the call.
 class Object {
  public:
   virtual ~Object() = default;
@@ -38,8 +37,9 @@ class Object {
   // Reads the value of a key. Returns ENOENT if the object or the key does not exist.
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
-  // Reads up to `count_max` of the keys that start with `prefix` and are greater than `after`, in
-  // ascending order. Sets `more` if there are further keys: an OSD may return fewer than requested.
+  // Reads up to `count_max` keys that start with `prefix` and are greater than `after`, in
+  // ascending order. Sets `more` if others are left, because an OSD may return fewer than
+  // requested.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
   virtual int omap_set(const std::string& key, std::string_view value) = 0;
@@ -48,13 +48,13 @@ class Object {
   // Removes the keys in [begin, end).
   virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
 
-  // Reads up to `length` bytes of the object's bytestream, starting at `offset`. Returns fewer only
-  // at the end of the bytestream.
+  // Reads `length` bytes of the object's bytestream at `offset`, or fewer if the bytestream ends
+  // before that.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
-  // answer() and answer_stream() append stored bytes to the reply of a read-only method, after its
-  // `out` and in the order of the calls. The host may do so without a copy. `value` must be (a part
-  // of) a value that omap_list returned, with the same owner.
+  // answer() and answer_stream() append stored bytes to a read-only method's reply, after its `out`
+  // and in the order of the calls, possibly without copying them. `value` must be a value that
+  // omap_list returned, or a part of one, and must have the same owner.
   virtual int answer(const Buffer& value) = 0;
   // Appends `length` bytes of the bytestream, starting at `offset`. Sets `there` to the number of
   // these bytes that exist; if some are missing, nothing is appended.
@@ -66,8 +66,8 @@ class Object {
   // Frees the space of these bytes, which then read as zeros. The bytestream keeps its size.
   virtual int zero(uint64_t offset, uint64_t length) = 0;
 
-  // The number of the process that stores this replica of the object. It is 0 if one process stores
-  // all replicas, or if the processes that store replicas run no methods.
+  // Returns the number of the process that stores this replica of the object. Returns 0 if one
+  // process stores all replicas, or if the method does not run where a replica is stored.
   virtual uint64_t instance() { return 0; }
 };
 

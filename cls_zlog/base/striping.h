@@ -21,9 +21,9 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// How positions are striped over the `stride` objects of a stripe. The objects take turns, and in
-// each turn an object gets a stripe unit of 2^shift consecutive positions. residue(p) is the number
-// of the object that has position p.
+// How positions are striped over the `stride` objects of a stripe. The objects take turns: each
+// gets one stripe unit, which is 2^shift consecutive positions, before the next object follows.
+// residue(p) is the number of the object that has position p.
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm
@@ -54,7 +54,8 @@ struct Striping {
     return (position & mask()) != 0 ? position : position + others();
   }
 
-  // These return the position that is `count` positions further in the same object, or earlier.
+  // after() returns the position that is `count` positions further on in the same object. before()
+  // does the same towards lower positions.
   uint64_t after(uint64_t position, uint64_t count) const {
     const uint64_t from = (position & mask()) + count;
     return (position & ~mask()) + (from >> shift) * turns() + (from & mask());

@@ -23,21 +23,20 @@ struct AppendId {
   }
 };
 
-// Finds appends that occur twice, in bounded memory.
+// Finds appends that occur more than once in a log, in bounded memory.
 //
 // Writers number their appends, so the set stores intervals of numbers: one per 65,536 appends of a
-// writer, and one more per gap. If there are too many intervals, the set keeps only a part of the
-// appends, chosen by hash, and the caller finds the other duplicates in further passes:
+// writer, and one more per gap. If that takes too much memory, the set keeps only a part of the
+// appends, chosen by hash, and the caller repeats the search for the other parts. A duplicate may
+// be found in more than one pass.
 //
 //   do { for (id of the log) if (ids.add(id)) …; } while (ids.next_part());
-//
-// Some duplicates are found in two passes.
 class AppendIds {
  public:
   explicit AppendIds(size_t intervals_max) : intervals_max_(intervals_max) {}
 
-  // Adds an append, or ignores it if it is not in the current part. Returns true if the append was
-  // added before.
+  // Adds an append, and returns true if it was added before. Ignores appends that are not in the
+  // current part.
   bool add(const AppendId& id);
 
   // Clears the set for a pass over the next part. Returns false if there is none.

@@ -28,9 +28,9 @@ struct AuditAppend {
 
 // Collects the results of an audit, which reads a log upwards in windows of positions.
 //
-// For each window, call begin(). Then, for each object, call add() until all of its positions are
-// covered, or rest() if the object does not answer. Finally call finish(), which evaluates the
-// window in the order of positions, so that it sees each writer's appends in order.
+// For each window, call begin(). Then call add() for each object until the replies cover all of its
+// positions, or rest() if the object does not answer. Finally call finish(), which evaluates the
+// window in the order of positions and so sees each writer's appends in order.
 class Audit {
  public:
   // The purpose of a pass over the log.
@@ -49,8 +49,8 @@ class Audit {
   // Begins a window of positions [start, end), all in one stripe.
   void begin(Pass pass, uint64_t start, uint64_t end, const Striping& striping);
 
-  // Adds a reply to `verify` about an object's positions in the window, starting at `first`. Sets
-  // `count` to the number of positions that the reply covers. Returns -EINVAL if the reply is
+  // Adds a reply to `verify`, which is about an object's positions in the window from `first` on.
+  // Sets `count` to the number of positions that it covers. Returns -EINVAL if the reply is
   // malformed, and kStoredTooNew if a later version sent it.
   int add(std::string_view reply, uint64_t first, uint32_t* count);
 
@@ -59,16 +59,16 @@ class Audit {
 
   void finish();
 
-  // Returns the number of positions in each state, followed by the size of the entries' data, over
+  // Returns how many positions are in each state, followed by the size of the entries' data. Covers
   // all windows of the first pass.
   const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // Returns the positions of the last window that are in a state. A row is about one object, except
-  // that rows of unwritten positions have step 1.
+  // Returns the positions of the last window that are in the given state. A row describes positions
+  // of one object, but rows of unwritten positions have step 1.
   std::vector<AuditRow> rows(State state) const;
 
-  // Returns the appends of the last window that also occur at lower positions. In kSearch, returns
-  // the appends that search_for() named.
+  // Returns those appends of the last window that also occur at lower positions. In kSearch,
+  // returns those that were passed to search_for().
   const std::vector<AuditAppend>& found() const { return found_; }
 
   // Continues with appends that were left out. Returns false if there are none.

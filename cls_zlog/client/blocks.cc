@@ -27,8 +27,8 @@ ZSTD_DCtx* decompressor() {
   return context.get();
 }
 
-// Appends the bytes that fill(out, space) writes. `fill` returns their number, or 0 if it failed;
-// this function then returns false.
+// Appends the bytes that fill(out, space) writes. `fill` returns their number, or 0 if it failed,
+// in which case this function returns false.
 template <typename Fill>
 bool append_filled(std::string* out, size_t space, const Fill& fill) {
   const size_t before = out->size();

@@ -10,8 +10,8 @@
 
 namespace zlog {
 
-// The maximum size of a block's data, unless one entry is larger. Reading an entry decompresses its
-// whole block.
+// The maximum size of a block's data; an entry that is larger gets its own block. A reader must
+// decompress the whole block to read one of its entries.
 constexpr size_t block_bytes_max = 256u << 10;
 
 // If a request has less data, compressing it costs more than it saves.
@@ -28,8 +28,8 @@ bool compress(Compression compression, std::string_view plain, std::string* out)
 // Fills `out`. Returns false if the bytes do not decompress to exactly `plain_bytes`.
 bool decompress(Compression compression, std::string_view stored, char* out, size_t plain_bytes);
 
-// Replaces a reply's blocks with plain data, and returns the owner of that data. If a block is
-// damaged, its data becomes zeros, which fail the entries' checksums.
+// Decompresses a reply's blocks in place, and returns the owner of the plain data. The data of a
+// damaged block becomes zeros, which then fail the entries' checksums.
 Buffer open_blocks(ReadReply* reply);
 
 }  // namespace zlog

@@ -8,9 +8,9 @@
 
 namespace zlog {
 
-// A latch that opens once, for any number of waiting threads. Each thread that wakes up wakes the
-// next one, in the order of their calls. If all of them woke up at once, they would only wait again
-// for Python's lock.
+// A latch that opens once and lets all waiting threads pass. Each thread wakes the next one, in the
+// order of their calls, because threads that wake up at once would only wait again for Python's
+// lock.
 class Latch {
  public:
   void open() {

@@ -20,7 +20,7 @@ constexpr size_t kHeadBytes = sizeof(uint8_t) + sizeof(uint64_t);
 constexpr size_t kFieldBytes = sizeof(uint8_t) + sizeof(uint32_t);
 
 // The functions of OpenSSL that make an HMAC, with their types. OpenSSL is loaded when it is first
-// needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
+// needed (docs/decisions/0019-macs.md). CRYPTO_memcmp compares in constant time.
 #define ZLOG_LIBCRYPTO(X)                                                             \
   X(HMAC_CTX_new, void*())                                                            \
   X(HMAC_CTX_free, void(void* context))                                               \

@@ -12,7 +12,7 @@ namespace zlog {
 // An entry's MAC follows its data and is stored as part of it: HMAC-SHA256, cut to this many bytes.
 constexpr size_t mac_bytes = 16;
 
-// The key of a log's MACs (docs/formats/mac.md). Without the key, a client can count entries but
+// The key of a log's MACs (docs/formats/mac.md). A client without the key can count the entries but
 // cannot read their data.
 class MacKey {
  public:
@@ -31,8 +31,7 @@ class MacKey {
   std::unique_ptr<void, Free> context_;
 };
 
-// Returns an entry's sorted tags in the form that its MAC covers, which is how names are stored
-// (tags.h).
+// Encodes an entry's sorted tags for its MAC, in the form in which names are stored (tags.h).
 std::string mac_tags(const std::vector<std::string_view>& sorted);
 
 // Makes and checks MACs with one key, in one thread. Throws std::runtime_error if OpenSSL fails.

@@ -8,9 +8,9 @@
 
 namespace zlog {
 
-// Returns the index of the newest of several intact replicas of a stored value. All others must be
-// equal to it, or older according to Header::follows or Head::follows. Returns nothing if replicas
-// contradict each other, or if values that have no such order differ.
+// Returns the index of the newest of several intact replicas of a stored value. Headers and heads
+// are ordered by follows(); all other values must be equal. Returns nothing if the replicas
+// contradict each other.
 std::optional<size_t> newest(std::string_view name, const std::vector<std::string>& values);
 
 }  // namespace zlog

@@ -10,13 +10,13 @@
 
 namespace zlog {
 
-// The state of an intact entry whose MAC shows that no writer with the log's key made it for this
-// position. It is never sent on the wire.
+// The state of an intact entry with a wrong MAC: no writer with the log's key wrote it at this
+// position. This value exists only in clients and is never sent.
 constexpr uint8_t forged_state = 128;
 
-// A read's reply, prepared for readers: the entries' MACs are checked and removed. The blocks must
-// be open. Without a key, or if no data was requested, the reply has no data, and neither CRCs nor
-// MACs are checked.
+// A read's reply, prepared for readers: the MACs are checked and removed from the data. The reply's
+// blocks must be open. Without a key, or if no data was requested, the reply has no data, and
+// neither CRCs nor MACs are checked.
 struct TakenReply : ReadReply {
   TakenReply() = default;
   TakenReply(const ReadReply& reply, const MacKey* key, bool data)
@@ -34,8 +34,8 @@ struct TakenReply : ReadReply {
   }
 
   // Stores the state of each entry in `out`, which must have space for `count`. `positions` are the
-  // requested positions. A state is that of ReadReply::state_of, or forged_state. If no data was
-  // requested, it is the stored state, unchecked. Throws std::runtime_error if OpenSSL fails.
+  // requested positions. An entry with a wrong MAC gets forged_state. If no data was requested,
+  // states are reported as stored, without a check. Throws std::runtime_error if OpenSSL fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     find_states([&](uint32_t i) { return positions[i]; }, out);
   }

@@ -22,8 +22,8 @@ constexpr std::string_view kTagged = "?";  // any name: decides the frame's vers
 constexpr size_t kPieceBytes = 16u << 10;
 
 // Returns the padding that makes data at this offset of a request begin on a page in the OSD, so
-// that BlueStore writes whole pages of a large batch without copying them. In the OSD, a message's
-// data begins on a page, with the names of the class and the method before the request.
+// that BlueStore writes whole pages of a large batch without copying them. A message's data begins
+// on a page in the OSD, but the names of the class and the method precede the request.
 size_t padding_at(size_t offset) {
   constexpr size_t kPageBytes = limits::padding_bytes_max + 1;
   constexpr size_t kNamesBytes = std::string_view(kClassName).size() + kWriteMethod.size();
@@ -38,8 +38,8 @@ class WriteEncoder::Copier {
     if (mac != nullptr) macs_.emplace(*mac);
   }
 
-  // Copies an entry's data, adds its MAC, and returns the entry_crc of both. `index` is the index
-  // of the entry's tags.
+  // Copies an entry's data, adds its MAC, and returns the entry_crc of both together. `index` is
+  // the index of the entry's tags.
   uint32_t copy(const NewEntry& entry, size_t index, char* out) {
     uint32_t crc = entry_crc(entry.position, {});
     const std::string_view data = entry.data;

@@ -20,8 +20,8 @@ struct NewEntry {
   std::string_view data;
 };
 
-// The tags of submitted entries. Entry i has the names ids[begins[i]] to ids[begins[i + 1] - 1],
-// without duplicates. If there are only two begins, all entries have the same tags.
+// The tags of submitted entries. Entry i has the tags ids[begins[i]] to ids[begins[i + 1] - 1],
+// which are all different. If there are only two begins, all entries share the same tags.
 struct EntryTags {
   std::vector<std::string> names;
   std::vector<uint32_t> begins;
@@ -42,17 +42,17 @@ struct WriteHead {
   const MacKey* mac = nullptr;  // nullptr: no MACs; else the key must be known
 };
 
-// Encodes a write (docs/formats/wire.md) in three steps: begin() measures it, compress() makes
-// blocks of the data if that saves space, and encode() writes every byte to its final place. An
-// entry is copied only once. Its checksum and MAC are computed from the copy while that is in the
-// processor's cache. The MAC counts as data.
+// Encodes a write (docs/formats/wire.md) in three steps: begin() measures it, compress() compresses
+// the data if that saves space, and encode() writes every byte to its final place. Each entry is
+// copied only once; its checksum and MAC are computed while the copy is still in the processor's
+// cache. The MAC is part of the entry's data.
 class WriteEncoder {
  public:
   // Takes `count` entries, which must exist until encode() returns. If `in_a_row` is set, the
   // entries are at consecutive positions, and only those in the first entry's object are taken.
   // `index` is the index of the first entry's tags. Returns -EINVAL if the positions do not ascend
-  // or belong to several objects, if a number is not within 2^32 of the smallest one, or if a limit
-  // is exceeded.
+  // or are in several objects, if the entries' numbers span 2^32 or more, or if the write exceeds a
+  // limit.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 

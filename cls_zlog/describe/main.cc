@@ -1,5 +1,5 @@
-// Prints the methods of the class, and the fields of every message and stored value, as JSON.
-// `python -m tools.messages` generates the Python code and the tables of the documentation from it.
+// Prints the class's methods and the fields of every message and stored value, as JSON. `python -m
+// tools.messages` turns that into Python code and the documentation's tables.
 
 #include <cstdio>
 

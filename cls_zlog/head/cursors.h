@@ -6,20 +6,18 @@
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/wire/cursor_messages.h"
 
-// The methods on named cursors, which are the positions at which readers of a log continue. A trim
-// passes a cursor only if its request says so (head.h, trim_point_raise).
+// The methods on named cursors. A cursor stores the position at which a reader continues. A trim
+// passes a cursor only if its request allows that (trim_point_raise in head.h).
 namespace zlog::cursors {
 
 using head::Head;
 
-// Creates, moves or sets a cursor, depending on the CommitMode. Returns kNotFound if the cursor to
-// advance does not exist. Returns kExists (with its position) if the cursor to create exists
-// already. Returns kCursorAhead (with its position) if the cursor would move back; two readers may
-// be using it. Returns kBelowTrimPoint if a cursor cannot be created or set below the trim point.
-// Returns kLimitReached if the log already has cursors_max cursors.
-//
-// A trim that passes a cursor leaves it below the trim point, where it can still be advanced. A
-// damaged cursor can be set or removed.
+// Creates a cursor, advances it or sets it to any position, as the request's CommitMode says.
+// Returns kExists (with its position) if the cursor to create already exists, and kNotFound if the
+// cursor to advance does not exist. Returns kCursorAhead (with its position) if the cursor to
+// advance is already further, probably because two readers use it. Returns kBelowTrimPoint if a
+// cursor would be created or set below the trim point; it can still be advanced there. Returns
+// kLimitReached if the log already has cursors_max cursors. A damaged cursor can be set or removed.
 Result<Empty> commit(Object& object, Head& head, const CursorCommitRequest& request);
 
 // Returns kNotFound if the cursor does not exist.

@@ -4,10 +4,10 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/head_messages.h"
 
-// The methods on a directory object, which lists the logs of a pool and namespace and has the
-// address of their sequencer. Both are hints: a log exists if its head object does. If stored bytes
-// are damaged, methods return -EIO, but adding a log or announcing an address replaces the damaged
-// bytes.
+// The methods on a directory object, which lists the logs of one pool and namespace and stores the
+// address of their sequencer. Both are only hints, because a log exists if and only if its head
+// object does. Methods return -EIO if stored bytes are damaged, except that adding a log or
+// announcing an address replaces damaged bytes.
 namespace zlog::directory {
 
 // The attribute with the announced address.

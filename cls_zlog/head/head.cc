@@ -54,10 +54,10 @@ struct Succession {
   const Stripe* made = nullptr;  // the view's last stripe, if it is new
 };
 
-// Returns whether `next` may follow `base`, which is nullptr for the log's first view. `next` must
-// have the stripes of `base`, but may leave out some of the first ones. It may end the last stripe
-// and add a new one whose id is the new epoch. A stripe that would end at its start must be left
-// out. The first view has one stripe, from position 0. A removed log stays removed.
+// Returns whether `next` is a valid successor of `base`, which is nullptr for the log's first view.
+// `next` must have the stripes of `base`, but may leave out some of the first ones. It may end the
+// last stripe and add a new one, whose id is the new epoch. An ended stripe without positions must
+// be left out. The first view has one stripe, from position 0. A removed log stays removed.
 bool may_follow(const View& next, const View* base, Succession* out) {
   const Stripe& last = next.stripes.back();
   const bool makes = last.id == next.epoch;
@@ -106,8 +106,8 @@ Failure list_views(Object& object, const ViewReadRequest& request, ViewReadReply
   return {};
 }
 
-// Returns kBeyondTail if the trim point would pass the recorded tail, because readers would never
-// see entries appended below it. The first copy into a mirror may begin anywhere.
+// Returns kBeyondTail if the trim point would pass the recorded tail, because entries that are
+// later appended below it would never be read. The first copy into a mirror may begin anywhere.
 Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
   if (position <= head.tail_floor) return {};
   Newest newest;
@@ -199,8 +199,8 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   }
   ZLOG_TRY(put_view(object, next.epoch, request.view));
   head.newest = next.epoch;
-  // A new stripe starts at the tail, which is not below any tail that a client recorded before the
-  // stripe's epoch. Since then, only a client without a view can have raised the floor.
+  // A new stripe starts at the tail, which is not below any tail that a client recorded in an
+  // earlier epoch. If the floor is higher, a client without a view must have raised it since then.
   if (succession.made != nullptr) {
     head.tail_floor = std::min(head.tail_floor, succession.made->start);
   }

@@ -28,8 +28,8 @@ struct Head : HeadReply {
   }
   bool valid() const { return newest <= counter; }
 
-  // Returns whether this may be a later head of the same log, in which no value that never falls is
-  // lower than in `other`. Only a view that starts a stripe may lower the tail floor.
+  // Returns whether this may be a later state of the head `other`: the log is the same, and no
+  // value that can only grow is lower. Only a view that starts a stripe may lower the tail floor.
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
            (newest > other.newest || tail_floor >= other.tail_floor) &&
@@ -42,9 +42,9 @@ struct Head : HeadReply {
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 };
 
-// Loads the head for a method. Returns -ENOENT if the log does not exist or another log now has its
-// name. All methods on a head object return -EIO if stored bytes are damaged, and kStoredTooNew if
-// a later version stored them.
+// Loads the head for a method. Returns -ENOENT if the log does not exist or if another log now has
+// its name. Every method on a head object returns -EIO if the stored bytes that it needs are
+// damaged, and kStoredTooNew if a later version of zlog wrote them.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Head* out) {
   ZLOG_TRY(Head::load(object, out));

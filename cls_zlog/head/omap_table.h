@@ -17,9 +17,9 @@ inline Failure or_not_found(const Failure& loaded) {
   return loaded.code == -ENOENT ? Failure{kNotFound} : loaded;
 }
 
-// A table in an object's omap. The key of a row is a prefix and a name; the value is an envelope
-// with the fields of T. Calls return -ENOENT if the row does not exist, -EIO if it is damaged, and
-// kStoredTooNew if a later version stored it.
+// A table in an object's omap. A row's key is the table's prefix followed by a name, and its value
+// is an envelope with the fields of T. Calls return -ENOENT if the row does not exist, -EIO if it
+// is damaged, and kStoredTooNew if a later version of zlog wrote it.
 template <typename T>
 class OmapTable {
  public:
@@ -44,8 +44,8 @@ class OmapTable {
     return object.omap_set(key, to_stored(key, value));
   }
 
-  // Calls use(name, value) for up to `count_max` rows with keys above `after`, in ascending order.
-  // Sets `more` if there are further rows.
+  // Calls use(name, value) for the first `count_max` rows whose keys are above `after`, in
+  // ascending order. Sets `more` if there are further rows.
   template <typename Use>
   Failure list(Object& object, std::string after, uint64_t count_max, bool* more,
                const Use& use) const {

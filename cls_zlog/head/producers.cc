@@ -9,8 +9,8 @@
 namespace zlog::producers {
 namespace {
 
-// A producer. Its incarnation is its number among all producers that the log has ever had. A
-// producer that is forgotten and created again therefore has another incarnation.
+// A producer. Its incarnation is its number among all producers that the log has ever had, so a
+// producer that is forgotten and created again gets another incarnation.
 struct Producer : ProducerProgress {
   uint64_t incarnation = 0;
   wire::Further further;
@@ -48,10 +48,9 @@ Producer make(uint64_t timestamp, Head* head) {
   return producer;
 }
 
-// Loads the producer that a delivery_done names. If the producer is new, creates it, counts it in
-// the head, and sets `made`. The incarnation in the request must be that of the producer. It must
-// be the next free one for a new producer, so that late requests create none, and 0 for a damaged
-// one.
+// Loads the producer that a delivery_done names. If there is none, creates it, counts it in the
+// head, and sets `made`. The request must contain the producer's incarnation. For a new producer
+// this is the next free one, so that late requests create none, and for a damaged producer it is 0.
 Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head,
                    Producer* producer, bool* made) {
   *made = false;
@@ -110,8 +109,8 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
 }
 
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request) {
-  // This is checked first: an attempt that is refused for another reason considers the positions
-  // its own, and fills them.
+  // This is checked first, because an attempt that is refused for another reason fills the
+  // positions as its own.
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   const std::string key = key_of(request);
   Part part;

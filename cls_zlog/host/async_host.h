@@ -15,9 +15,9 @@
 
 namespace zlog {
 
-// Receives the result of an operation: `code` is the method's Code, with its reply, or a negative
-// errno if nothing was applied. It is EOPNOTSUPP if the method does not exist, EINVAL if the object
-// has no name, and ENOENT if the object does not exist.
+// Receives the result of an operation. `code` is the method's Code, with its reply, or a negative
+// errno if nothing was applied: EOPNOTSUPP if the method does not exist, EINVAL if the object's
+// name is empty, and ENOENT if the object does not exist.
 using Done = std::function<void(int code, Buffer reply)>;
 
 // Identifies an operation under way, for give_up().
@@ -41,8 +41,8 @@ struct Submission {
 };
 
 // A host stores objects and runs methods on them, each in one atomic, isolated step. It calls each
-// `done` exactly once, either on one of its threads or on the caller's before the call returns. It
-// shares the payload, which must not change after the call.
+// `done` exactly once, either on one of its own threads or during the call that started the
+// operation. It shares the payload, which must not change afterwards.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
@@ -50,8 +50,8 @@ class AsyncHost {
   // Starts an operation without blocking.
   virtual Ticket submit(Submission submission) = 0;
 
-  // Returns whether the host carries out operations together if they are started together. If not,
-  // callers start each operation before they encode the next one.
+  // Returns whether operations that are started together are also carried out together. If not, a
+  // caller starts each operation before it encodes the next one.
   virtual bool gathers() const { return false; }
 
   // Starts several operations at once, in their order.
@@ -62,43 +62,43 @@ class AsyncHost {
   // Starts an operation for a thread that will wait for it. The host may run it on this thread.
   virtual Ticket run(Submission submission) { return submit(std::move(submission)); }
 
-  // Lists a page of the objects whose names begin with `prefix`. `after` is the `next` of the
-  // preceding page, and empty for the first page. The reply is an encoded Listing.
+  // Lists a page of the objects whose names begin with `prefix`. To get the following page, pass
+  // the reply's `next` as `after`, which is empty for the first page. The reply is an encoded
+  // Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
   // Starts a method of Ceph's own class `lock`. Only on Ceph.
   virtual Ticket lock(Submission submission) { return refuse(submission.done, -EOPNOTSUPP); }
 
   // Starts a read-only method on a randomly chosen replica of the object. The reply begins with the
-  // number of the process that replied (replica_reply). Works only on Ceph.
+  // number of the process that stores it (replica_reply). Works only on Ceph.
   virtual void ask_replica(Submission submission) { refuse(submission.done, -EOPNOTSUPP); }
 
-  // Runs a command on the monitors. Command and reply are JSON; if the command fails, the reply is
-  // the monitors' error message. Works only on Ceph.
+  // Runs a monitor command, which is JSON, as is its reply. If the command fails, the reply is the
+  // monitors' error message. Works only on Ceph.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { refuse(done, -EOPNOTSUPP); }
 
-  // Wakes the clients that watch an object, without waiting for them. A notification is only a
-  // hint: it may be lost, or merged with later ones.
+  // Wakes the clients that watch an object, and returns without waiting for them. A notification is
+  // only a hint: it can be lost, or merged with a later one.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Starts a wait for a notification of an object. Each notification changes the object's number,
-  // which is above 0. The wait ends once the number differs from `seen`; its reply is the number
-  // (number_reply). If `seen` is 0, the wait ends as soon as the host will miss no later
-  // notification.
+  // Starts a wait for a notification of an object. Every notification changes the object's number,
+  // which is above 0. The wait ends as soon as the number differs from `seen`, and its reply is the
+  // new number (number_reply). To learn the first number, pass 0: the wait then ends once the host
+  // will miss no later notification.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
     return refuse(done, -EOPNOTSUPP);
   }
 
-  // Removes the objects that the host created to watch an object. Waits for the object may then
-  // fail.
+  // Removes what the host created to watch an object. Waits for the object may then fail.
   virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
 
-  // Gives up an operation. If the operation has not ended yet, its `done` receives ECANCELED, but
-  // the operation may still take effect.
+  // Gives up an operation, which may still take effect. If it has not ended yet, its `done`
+  // receives ECANCELED.
   virtual void give_up(Ticket) {}
 
-  // Gives up all operations in flight and releases the store, in bounded time. Operations that are
-  // started later receive ECANCELED.
+  // Gives up all operations in flight and releases the store, within a bounded time. Operations
+  // that are started later receive ECANCELED.
   virtual void close() = 0;
 };
 

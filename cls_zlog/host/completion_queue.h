@@ -34,8 +34,8 @@ class CompletionQueue {
 
   int fileno() const { return event_fd_; }
 
-  // Adds a result, and wakes the consumer if no other result is waiting. The eventfd is written and
-  // read under the mutex, so that it is readable if and only if the queue is not empty.
+  // Adds a result, and wakes the consumer if the queue was empty. The eventfd is written and read
+  // under the mutex, so it is readable if and only if the queue is not empty.
   void push(Completion completion) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.push_back(std::move(completion));

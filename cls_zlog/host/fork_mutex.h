@@ -6,8 +6,8 @@
 
 namespace zlog {
 
-// A process-wide mutex, one for each `Tag`. fork() waits for it, so that in the child it is never
-// held by a thread that exists only in the parent.
+// A process-wide mutex, one for each `Tag`. fork() waits for it; otherwise the child could inherit
+// a mutex that is held by a thread of the parent.
 template <typename Tag>
 std::mutex& fork_mutex() {
   static std::mutex mutex;

@@ -6,12 +6,11 @@
 
 namespace zlog {
 
-// Makes malloc keep the memory of large requests and replies. Otherwise it returns this memory to
-// the kernel, which then maps and clears new pages: with entries of 16 KiB this took a fifth of a
-// writer's CPU time on Ceph, and a third of a reader's in an embedded store. glibc adapts to the
-// largest block that was ever freed, up to 32 MiB: it then takes such blocks from its heap, and
-// keeps up to twice as many free bytes there. The block allocated here is never touched, so it
-// costs no memory.
+// Makes malloc keep the memory of large requests and replies. By default it returns this memory to
+// the kernel, which must then map and clear new pages; with entries of 16 KiB, this took a fifth of
+// a writer's CPU time on Ceph and a third of a reader's in an embedded store. glibc adapts to the
+// largest block that was ever freed, up to 32 MiB, so freeing one large block is enough. That block
+// is never touched and costs no memory.
 inline void keep_large_blocks() {
   constexpr size_t kBlockBytes = size_t{31} << 20;
   static std::once_flag once;

@@ -6,8 +6,8 @@
 
 namespace zlog {
 
-// The bytes of a request, at an address that never changes. Code that needs them for longer shares
-// them; shared bytes must not be changed.
+// The bytes of a request, whose address never changes. Code that needs them for longer can share
+// them; they must not be changed after that.
 class RequestBytes {
  public:
   // The bytes are not initialized. Throws std::bad_alloc.

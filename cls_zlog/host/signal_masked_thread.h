@@ -9,7 +9,7 @@
 
 namespace zlog {
 
-// Starts a thread that receives no signals. Python's main thread must receive them, because they
+// Starts a thread that receives no signals, so that Python's main thread receives them and they
 // interrupt its waits. Throws std::system_error if the system allows no more threads.
 template <typename Function>
 std::thread start_signal_masked_thread(Function function) {

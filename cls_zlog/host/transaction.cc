@@ -20,8 +20,8 @@ void append(const Pieces& pieces, std::string* out) {
   for (const std::string_view piece : pieces) out->append(piece);
 }
 
-// Reads from a Backing and keeps changes until commit(), as an OSD does during a method. Returns
-// the same errors as a real OSD (Ceph 16.2).
+// Reads from a Backing and buffers changes until commit(), as an OSD does while a method runs.
+// Returns the same errors as an OSD of Ceph 16.2.
 class BufferedObject final : public Object {
  public:
   BufferedObject(Backing& backing, int flags, bool exists)

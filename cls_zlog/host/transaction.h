@@ -24,8 +24,8 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object. When a change of kind kCreate is applied, the object must not exist; for
-// all other kinds, it must exist.
+// A change of an object. When it is applied, the object must exist, or must not exist if the change
+// is kCreate.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys
@@ -47,8 +47,8 @@ struct Change {
 };
 
 // An object as a host stores it, with the calls that run_method() needs. They return 0 or a
-// negative errno. All reads except exists() require that the object exists. run_method() applies
-// the changes after the method has succeeded. If a change fails, the host must undo all of them.
+// negative errno. Except for exists(), the object must exist when something is read. run_method()
+// applies the changes after the method has succeeded; if one of them fails, the host must undo all.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -56,12 +56,12 @@ class Backing {
   virtual int exists(bool* exists) = 0;
   virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
   virtual int omap_get(const std::string& key, std::string* value) = 0;   // ENOENT
-  // Like Object::omap_list, but `count_max` is at least 1. Values without an owner are valid until
-  // the object changes.
+  // Works like Object::omap_list, but `count_max` is at least 1, and values without an owner are
+  // valid until the object changes.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
-  // Reads bytes of the bytestream; returns fewer than requested only at its end. The pieces are
-  // valid until the object changes.
+  // Reads bytes of the bytestream, fewer than requested only at its end. The pieces are valid until
+  // the object changes.
   virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
   virtual int apply(Change&& change) = 0;
@@ -74,11 +74,11 @@ struct Outcome {
 };
 
 // Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
-// If the code is negative, nothing is applied and there is no reply. The code is ENOENT if a
-// read-only method did not run because the object is missing. It is EIO if the method made a call
-// that its flags do not allow, refused the request after it had made changes, or threw an
-// exception; ENOMEM if it threw std::bad_alloc; and EOVERFLOW if the reply of a writing method is
-// larger than 64 bytes.
+// If the returned code is negative, nothing is applied and there is no reply. It is ENOENT if a
+// method that only reads was not run because the object is missing. It is EIO if the method used a
+// call that its flags do not allow, changed something but then refused the request, or threw an
+// exception (ENOMEM for std::bad_alloc). It is EOVERFLOW if a writing method's reply is larger than
+// 64 bytes.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

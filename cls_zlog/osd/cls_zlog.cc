@@ -1,5 +1,5 @@
-// The host inside ceph-osd. Only this file depends on Ceph's object class API. No exception may
-// escape: it would abort the OSD, and the client would resend the call to the next OSD.
+// The host inside ceph-osd. Only this file depends on Ceph's object class API. It must catch every
+// exception: otherwise the OSD aborts, and the client resends the call to the next OSD.
 
 #include <rados/objclass.h>
 
@@ -160,9 +160,9 @@ class OsdObject final : public zlog::Object {
 
   bool changed() const { return changed_; }
 
-  // Ends a change. If an OSD missed changes of an object, Ceph's recovery sends it all attributes,
-  // but the keys only if one of these changes touched keys. The OSD could then serve attributes
-  // that refer to missing keys. Therefore, no method changes only attributes. Removing a key that
+  // Ends a change, and makes sure that it touches keys. If an OSD missed changes of an object,
+  // Ceph's recovery sends it all attributes, but sends keys only if one of these changes touched
+  // keys. The OSD could otherwise serve attributes that refer to keys it lacks. Removing a key that
   // does not exist is enough.
   int finish() {
     return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
@@ -177,9 +177,9 @@ class OsdObject final : public zlog::Object {
   // Fewer bytes are copied, since referring to them would cost more.
   static constexpr unsigned kSharedBytesMin = 2048;
 
-  // Reads the bytestream, but never all of it at once. In a read of the whole object, an OSD
-  // compares the object's checksum, if there is one, and aborts if it differs in a replica that is
-  // not the primary.
+  // Reads the bytestream, but never all of it at once. When an OSD reads a whole object that has a
+  // checksum, it compares the checksum, and aborts if it differs in a replica that is not the
+  // primary.
   int stream(uint64_t offset, uint64_t length, ceph::bufferlist* list) {
     if (!fits(offset, length)) return -EINVAL;
     const uint64_t begin = offset == 0 ? std::min<uint64_t>(length, 1) : 0;
@@ -201,8 +201,8 @@ class OsdObject final : public zlog::Object {
     return r;
   }
 
-  // Takes the value that a call has read. `r` is the call's result: the number of bytes, or a
-  // negative errno.
+  // Passes on the value that a call has read. `r` is the call's result, which is the number of
+  // bytes or a negative errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
     if (r < 0) return r;
     *value = list.to_str();

@@ -40,15 +40,15 @@ bool intact(std::string_view name, std::string_view value) {
   return unwrap(name, value, &stored) && stored.payload.empty();
 }
 
-// Returns the key that a head must have: that of its newest view. Empty for other objects and for a
-// damaged head.
+// Returns the key that must exist in a head, which is the key of its newest view. Returns an empty
+// string for other objects and for a damaged head.
 std::string required_key(Object& object) {
   head::Head head;
   return head::Head::load(object, &head).code == 0 ? head::newest_key(head) : std::string();
 }
 
-// Returns whether `data` is the sound data of all written entries of the record, in order. For a
-// compressed record, `data` must be its block.
+// Returns whether `data` is the intact data of all written entries of the record, in order. If the
+// record is compressed, `data` must be its block.
 bool fits(const Record& record, const Span& span, const Striping& striping, std::string_view data) {
   if (record.compressed() && record.any_written()) return stripe::intact_block(record, data);
   if (record.sparse()) {
@@ -114,16 +114,16 @@ int write_streamed(Object& object, const Record& record, std::string_view data) 
   });
 }
 
-// Returns the part of a record's value that its checksum covers, together with the checksum. Empty
-// if this part is damaged.
+// Returns the part of a record's value that its checksum covers, together with the checksum.
+// Returns an empty string if this part is damaged.
 std::string_view index_of(std::string_view key, std::string_view value) {
   Envelope envelope;
   if (!unwrap(key, value, &envelope)) return {};
   return value.substr(0, kEnvelopeBytes + envelope.fields.size());
 }
 
-// Returns -ENOENT if the record of these positions is not missing. It is missing if its key does
-// not exist, although the header says that something was stored at every untrimmed position.
+// Returns 0 if the record of these positions was lost: its key does not exist, although the header
+// says that something was stored at every untrimmed position. Otherwise returns -ENOENT.
 int check_vanished(Object& object, const Header& header, const Span& span) {
   RecordIterator records(object, header, 1, true);
   const Stored* next = nullptr;

@@ -121,16 +121,16 @@ class Compaction {
     return fetch(stored, stay, tags, kept);
   }
 
-  // Returns whether the remaining entries of a record take much less space in a sparse record.
-  // Space in the bytestream counts less, because it is cheaper.
+  // Returns whether a sparse record of the remaining entries takes much less space than the record.
+  // Space in the bytestream is cheaper, and counts less.
   static bool worthwhile(const Stored& stored, uint64_t bytes) {
     const uint64_t now = stored.value.bytes.size() + kKeyBytes;
     if (stored.record.streamed()) return bytes * 2 <= now + stored.record.stored_bytes();
     return bytes * 4 <= now * 3;
   }
 
-  // Reads the entries that stay. Does not store damaged data again, because another replica may
-  // have the correct data.
+  // Reads the entries that stay. Damaged data is not stored again, because another replica may have
+  // the correct data.
   int fetch(const Stored& stored, const std::vector<uint32_t>& stay, const TagsReader& tags,
             Kept* kept) {
     const Record& record = stored.record;
@@ -156,8 +156,8 @@ class Compaction {
     return 0;
   }
 
-  // Reads the data of some entries of a record. If the data is small, reads the bytestream only
-  // once. `out` may point into `buffers`.
+  // Reads the data of some entries of a record, with only one read of the bytestream if the data is
+  // small. `out` may point into `buffers`.
   int read(const Stored& stored, const std::vector<uint32_t>& wanted,
            std::vector<std::string>* buffers, std::vector<std::string_view>* out) {
     const Record& record = stored.record;
@@ -231,8 +231,8 @@ class Compaction {
     return 0;
   }
 
-  // Stores the sparse record for the positions up to `last`, in place of the records from which it
-  // was made.
+  // Stores the sparse record for the positions up to `last`, in place of the records whose entries
+  // it contains.
   int put(uint64_t last) {
     changed_ = true;
     if (records_ > 0) ZLOG_TRY(layout_.remove(first_key_, last_key_, records_));

@@ -65,8 +65,8 @@ struct Header {
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
 
-  // Returns whether this may be a later header of the same object than `other`: no value that never
-  // falls is lower.
+  // Returns whether this may be a later header of the same object than `other`. A later header has
+  // no lower value in any field that can only grow.
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
@@ -148,8 +148,8 @@ struct Header {
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries from the counters. The counters stop at zero, because the contribution of
-  // damaged records is unknown.
+  // Subtracts entries from the counters. The counters stop at zero, because nobody knows how many
+  // entries of damaged records they include.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);
     bytes -= std::min(bytes, gone_bytes);
@@ -159,8 +159,8 @@ struct Header {
 template <typename T>
 using with_runs = decltype(T::runs);
 
-// Loads the header for a method. Returns -EINVAL if the request is about positions of another
-// object. Returns kStaleEpoch if the request's epoch is lower than the object's.
+// Loads the header for a method. Returns -EINVAL if the request contains positions of another
+// object, and kStaleEpoch if its epoch is lower than the object's.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Header* header) {
   ZLOG_TRY(Header::load(object, header));

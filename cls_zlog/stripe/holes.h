@@ -12,8 +12,9 @@
 
 namespace zlog {
 
-// The object's positions that may be unwritten, as its header lists them. Every other position has
-// a record or is trimmed. If neither is the case, its record is lost.
+// The positions of an object that may be unwritten, as its header lists them. Every other position
+// should have a record or be below the trim point. If neither is the case, the position's record
+// was lost.
 struct Holes {
   uint64_t accounted = 0;         // positions from here on may be unwritten too
   std::vector<SpanMessage> runs;  // ascending, all below `accounted`
@@ -37,8 +38,8 @@ struct Holes {
                        [&](const SpanMessage& hole) { return hole.covers(position); });
   }
 
-  // Returns the first position at or above `position` that may be unwritten. A result at or above
-  // `accounted` may be a position of another object.
+  // Returns the first position at or above `position` that may be unwritten. If the result is not
+  // below `accounted`, it may be a position of another object.
   uint64_t next(uint64_t position) const {
     for (const SpanMessage& hole : runs) {
       if (hole.last >= position) return std::max(hole.first, position);
@@ -46,8 +47,7 @@ struct Holes {
     return std::max(accounted, position);
   }
 
-  // Marks positions as used. Positions that were skipped become a hole if they are not below
-  // `floor`.
+  // Marks positions as used. If they leave out positions at or above `floor`, those become a hole.
   void use(const Span& span, const Striping& striping, uint64_t floor) {
     const uint64_t from =
         striping.first_at(std::max(accounted, floor), striping.residue(span.first));

@@ -122,8 +122,8 @@ int Layout::append(const Batch& batch) {
                  streamed ? std::string_view() : batch.data);
 }
 
-// Splits a batch into several records if it is too large for one value, which happens when the
-// bytestream is full.
+// Stores a batch with its data in the record. If the bytestream is full, the batch can be too large
+// for one value, and is then split into several records.
 int Layout::append_inline(const Batch& batch) {
   const Striping striping = header_.striping();
   Record record;

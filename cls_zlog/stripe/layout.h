@@ -16,9 +16,9 @@
 //   value:                    the record, and its entries' data if that is small
 //   bytestream:               the data of larger batches, one after the other
 //
-// A record covers consecutive positions of the object, and no two records share a position. If a
-// record covers position p, its key is the first one >= p. The key contains the number of
-// positions, so that the positions of a damaged record are known.
+// A record covers consecutive positions of the object, and records do not overlap. The record that
+// covers position p is therefore found at the first key >= p. Because the key contains the number
+// of positions, they are known even if the record's value is damaged.
 namespace zlog {
 
 constexpr std::string_view kRecords = "e.";  // the prefix of records' keys
@@ -34,18 +34,19 @@ struct Stored {
   Buffer value;  // the encoded record
 };
 
-// Reads the records of an object in ascending order, a page of limited size at a time. If `whole`
-// is not set, splits each sparse record into pieces that look like other records. A piece is one
-// entry, or consecutive trimmed positions.
+// Reads the records of an object in ascending order, in pages of limited size. If `whole` is not
+// set, each sparse record is split into pieces that look like other records: a piece is either one
+// entry or a run of trimmed positions.
 class RecordIterator {
  public:
-  // The first page has `likely` records. If more than half of a page was used, the next one has
-  // twice as many records; otherwise it has as many as were used.
+  // The first page has `likely` records. The next page doubles in size if more than half of the
+  // preceding one was used; otherwise it has as many records as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
-  // Sets `out` to the record that covers `position`, to the next record above it, or to nullptr if
-  // there is none. Positions must ascend, except for one that is at_hand(). Returns -EIO if a key
-  // is malformed. Returns -E2BIG if the records have more bytes than one call may read.
+  // Sets `out` to the record that covers `position`, or else to the next record above it, or to
+  // nullptr if there is none. Each position must be above the preceding one, except if it is
+  // at_hand(). Returns -EIO if a key is malformed, and -E2BIG once the iterator has read more bytes
+  // than one call may read.
   int seek(uint64_t position, const Stored** out);
 
   // Returns whether seek() to this position needs no other page.
@@ -79,9 +80,9 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Divides a list of positions into stretches. A stretch is either covered by one record, or by
-// none. If the list descends, fetches records in small groups, each twice as large as the one
-// before.
+// Divides a list of positions into stretches: all positions of a stretch are covered by the same
+// record, or none has a record. If the list descends, the records are fetched in small groups, each
+// of which is twice as large as the one before.
 class Walk {
  public:
   struct Stretch {
@@ -153,16 +154,17 @@ class Layout {
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
   // Sets `out` to the data of the entries [begin, end) of a record that is not compressed. All of
-  // these entries must be written. `out` points into the record or into `buffer`; it is too short
-  // if the bytestream is.
+  // these entries must be written. `out` points into the record or into `buffer`. It is shorter
+  // than expected if the bytestream is.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
   // Sets `out` to the block of a compressed record in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Adds the data of the entries [begin, end), or a compressed record's block, to the reply. All of
-  // these entries must be written. Sets `answered` to one past the last entry whose data was found.
+  // Adds the data of the entries [begin, end) to the reply, or the whole block if the record is
+  // compressed. All of these entries must be written. Sets `answered` to one past the last entry
+  // whose data exists.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // These store a record at positions that have none.
@@ -171,15 +173,16 @@ class Layout {
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some positions of a readable record, in ascending order. Frees the data of the entries
-  // but keeps their ids, except in a sparse record. Splits a record that has no entries.
+  // Trims some positions of a readable record, in ascending order. If it holds entries, their data
+  // is freed but their ids stay, so that a repeated append is still recognized; a sparse record
+  // does not keep the ids. A fill is split into trimmed positions and the rest.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees a record's data in the bytestream. The caller then removes the record.
   int free(const Stored& stored);
 
-  // Like free(), but the record is stored again without `gone` of its entries, which have
-  // `gone_bytes` of data.
+  // Frees a record's data like free(), but subtracts only `gone` entries with `gone_bytes` of data
+  // from the counters, because the caller stores the others again.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
   // Removes the `count` records whose keys are from `first` to `last`.

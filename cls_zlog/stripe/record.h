@@ -43,8 +43,8 @@ struct Block {
   uint32_t crc = 0;           // CRC-32C of the compressed bytes
 };
 
-// The entries of a sparse record in ascending order. The record's other positions are trimmed. Each
-// entry has its own origin and tags.
+// The entries of a sparse record, in ascending order. Each entry has its own origin and tags. All
+// other positions of the record are trimmed.
 struct SparseEntries {
   uint32_t count = 0;
   wire::Column<uint32_t> indexes;  // index of each among the record's positions
@@ -79,17 +79,17 @@ struct SparseEntries {
   // Returns the first entry whose index is at least this one; `count` if there is none.
   uint32_t at_or_after(uint32_t index) const;
 
-  // Returns where each entry's names begin in tag_names, followed by the end of the last entry's
-  // names.
+  // Returns the offset in tag_names at which each entry's names begin, followed by the offset at
+  // which the last entry's names end.
   std::vector<uint32_t> name_begins() const;
 
   // Returns the tags of the i-th entry in the form of a record with one entry.
   Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
-// A decoded record (docs/formats/record.md). It points into the stored value; its positions are in
-// its key. Damaged bytes decode as kLost, and nothing else may be written to their positions. A
-// record of a later version decodes as kUnreadable, and must not be changed.
+// A decoded record (docs/formats/record.md). It points into the stored value; the key tells its
+// positions. A damaged value decodes as kLost, and its positions accept no other entry. A later
+// version's record decodes as kUnreadable and must not be changed.
 struct Record {
   RecordKind kind = RecordKind::kLost;
   RecordOrigin origin;                       // of entries and fills
@@ -132,8 +132,8 @@ struct Record {
   }
   bool valid() const;
 
-  // The kind determines the fields, and therefore the version. A new kind gets a new version, which
-  // is also its compat.
+  // The kind determines which fields a record has, and therefore its version. A new kind needs a
+  // new version, and only readers of that version or later can read it.
   static constexpr uint8_t kTagsVersion = 3;
   static constexpr uint8_t kSparseVersion = 4;
   static constexpr uint8_t kVersion = 4;

@@ -38,8 +38,8 @@ struct BlockTally {
   uint64_t bytes = 0;
 };
 
-// Counts the entries at positions [start, end). A block counts in full even if only a part of it is
-// in the range. Defined in count.cc.
+// Counts the entries at positions [start, end). If the range contains a part of a block, the whole
+// block's stored bytes count. Defined in count.cc.
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
@@ -52,16 +52,16 @@ struct BlocksSeen {
 // Passes positions to a Reply, one after the other, until the reply is full. A Reply has:
 //   void add(const ReadEntry&)   adds the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
-//                                adds the next `count` positions, which are written entries of a
-//                                record, from its entry `first` on; an error ends the scan
-//   bool takes_data()            returns whether it contains data, which limits it
+//                                adds the next `count` positions, which are the written entries of
+//                                a record from index `first` on; an error ends the scan
+//   bool takes_data()            returns whether the reply contains data, whose size is limited
 //   uint64_t data_bytes(), uint32_t count()   of the added positions
-//   bool full()                  returns whether it is full for another reason
+//   bool full()                  returns whether the reply is full for another reason
 template <typename Reply>
 class Scan {
  public:
-  // All arguments must outlive the scan. `blocks` are the blocks that earlier scans have added to
-  // the same reply.
+  // All arguments must outlive the scan. If several scans build one reply, they share `blocks`,
+  // which counts the blocks in the reply.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
@@ -127,8 +127,8 @@ class Scan {
     return 0;
   }
 
-  // Returns whether a reader can still decompress the reply's blocks if this block is added. A
-  // hostile writer's block may be larger than its plain data.
+  // Returns whether a reader could still decompress the reply's blocks if this block is added. The
+  // stored size counts too, because a hostile writer's block may be larger than its plain data.
   bool affordable(const Stored& stored) {
     if (!stored.record.compressed() || !reply_->takes_data()) return true;
     if (stored.key == blocks_->last) return true;
@@ -139,8 +139,8 @@ class Scan {
     return true;
   }
 
-  // Returns how many consecutive written entries, starting at the i-th position, fit into the
-  // reply. The first entry of a reply always fits, so that large entries can be read.
+  // Returns how many consecutive written entries fit into the reply, starting at the i-th position.
+  // The first entry of a reply always fits; otherwise large entries could not be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
     const uint32_t first = striping_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();

@@ -26,8 +26,8 @@ struct Found {
   uint64_t end = 0;
 };
 
-// A range that is searched in one way: with the locations of a chunk or, if that is nullptr, by
-// reading its records.
+// A range that is searched in one way: with a chunk's locations, or by reading its records if there
+// is no chunk.
 struct Segment {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -89,8 +89,8 @@ class Selection {
   }
 
  private:
-  // Divides [start, end) into segments. Records are read between chunks, and at positions whose
-  // entries a chunk may lack because they were unreadable when it was made or may be unwritten.
+  // Divides [start, end) into segments. Records are read between chunks, and also at positions
+  // whose entries a chunk may lack because they were unreadable or unwritten when it was made.
   std::vector<Segment> segments_of(uint64_t start, uint64_t end,
                                    const std::vector<StoredChunk>& chunks) const {
     std::vector<Segment> segments;
@@ -140,9 +140,9 @@ class Selection {
     return read_locations(object_, chunk, &request_.tags, &locations_, &sound_, &bytes);
   }
 
-  // Reads the records of the segment's last positions. In a reverse search, a result that does not
-  // reach the segment's end is useless. If that happens, tries again with fewer positions,
-  // depending on how far it got.
+  // Reads the records of the segment's last positions, for a reverse search. A result that does not
+  // reach the segment's end is useless, so this tries again with fewer positions, depending on how
+  // far the last try got.
   int look_through_last(const Segment& segment, Found* out) {
     const uint64_t end = segment.end;
     while (true) {
@@ -325,9 +325,9 @@ class Selection {
     return 0;
   }
 
-  // Checks the data of direct hits, and sets `fit` to the number of hits for which the reply has
-  // space. If the checksum differs or all bytes are zero, the entry was trimmed or is damaged, and
-  // its record must be read.
+  // Checks the data of direct hits, and sets `fit` to the number of hits that fit into the reply.
+  // If the checksum differs or all bytes are zero, the entry was trimmed or is damaged, and its
+  // record must be read.
   int read_direct(std::vector<Hit>* hits, size_t* fit) {
     uint64_t bytes = reply_.data_bytes();
     for (*fit = 0; *fit < hits->size(); ++*fit) {
@@ -362,8 +362,7 @@ class Selection {
     return there == hit.location.bytes ? 0 : -EIO;  // read_direct() has read them
   }
 
-  // Adds the entries of hits to the reply, from their records. Starts at the i-th hit and stops at
-  // the next direct hit.
+  // Adds hits to the reply by reading their records, from the i-th hit up to the next direct one.
   int answer_stored(const std::vector<Hit>& hits, size_t i, size_t* taken) {
     std::vector<uint64_t> positions;
     const auto joins = [&](size_t next) { return next < hits.size() && !hits[next].direct; };

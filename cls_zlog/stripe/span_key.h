@@ -6,18 +6,18 @@
 
 #include "cls_zlog/base/striping.h"
 
-// Keys of records and chunks, which cover consecutive positions of an object. A key consists of a
-// prefix, the last position in 16 hex digits, a dot, and the number of positions in hex. If a
-// record or chunk covers position p, its key is the first one >= p.
+// The keys of records and chunks, each of which covers consecutive positions of an object. A key is
+// a prefix, the last position in 16 hex digits, a dot, and the number of positions in hex. The
+// record or chunk that covers position p is therefore found at the first key >= p.
 namespace zlog {
 
 std::string span_key(std::string_view prefix, const Span& span, const Striping& striping);
 
-// Returns a string that sorts after the keys of all spans that end below `position`, and before all
-// other keys.
+// Returns a string that sorts after the keys of all spans that end below `position`, and before the
+// keys of all other spans.
 std::string span_key_bound(std::string_view prefix, uint64_t position);
 
-// Sets `out` to the positions of a key. Returns false if span_key() cannot have made the key for
+// Sets `out` to the positions of a key. Returns false if the key is malformed or cannot belong to
 // this object.
 bool parse_span_key(std::string_view prefix, std::string_view key, const Striping& striping,
                     uint32_t residue, Span* out);

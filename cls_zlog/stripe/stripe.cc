@@ -3,8 +3,8 @@
 namespace zlog::stripe {
 namespace {
 
-// Returns 0 or kInvalidEpoch. A stored epoch above epoch_max was set before that limit existed, and
-// no client was ever granted it.
+// Returns 0 or kInvalidEpoch. A stored epoch above epoch_max is older than this limit, and was
+// never granted to a client.
 Failure check_next(uint64_t epoch, const Header& header) {
   if (header.epoch > limits::epoch_max) return {};
   const bool admitted = header.epoch < epoch && epoch - header.epoch <= limits::epochs_ahead_max;

@@ -6,32 +6,36 @@
 
 // The methods on a stripe object, which holds its share of a stripe's positions. All of them can
 // return
-//   -EINVAL        the request is about positions of another object
+//   -EINVAL        the request contains positions of another object
 //   -ENOENT        the object was never sealed, or was removed
-//   -EIO           required stored bytes are damaged
-//   kStoredTooNew  a later version stored required bytes
+//   -EIO           stored bytes that the method needs are damaged
+//   kStoredTooNew  a later version of zlog wrote bytes that the method needs
 //   kStaleEpoch    (with the object's epoch) the request's epoch is lower than the object's
-// A method decides what to return before it changes anything. A method that does only a limited
-// part of its work returns how far it got, and the client calls it again.
+// A method changes nothing if it returns an error. Many methods process only a part of a long range
+// in one call. Their reply says how far they got, and the client calls them again for the rest.
 namespace zlog::stripe {
 
-// Raises the object's epoch by at most epochs_ahead_max; the object then refuses requests with
-// lower epochs. Returns the highest position in use, how full the object is, and whether seal
-// created it. The first seal with the stripe's start bounds the object: write, fill and trim then
-// return kBeyondStripe (with the first position that is too high) from object_positions_max
-// positions above the start on. Creates a missing object only if `create` is set, which is for new
-// stripes; otherwise returns -ENOENT, so that an empty object never replaces a lost one. Returns
-// kInvalidEpoch (with the object's epoch) if the new epoch is not higher or is too high, -EINVAL if
-// the object was created for other positions, and -EEXIST if seal did not create the object.
+// Raises the object's epoch, after which the object refuses requests with lower epochs. Returns the
+// highest position in use, how full the object is, and whether this seal created it. A missing
+// object is created only if `create` is set, which clients do only for a new stripe. Otherwise the
+// method returns -ENOENT, so that an empty object never replaces a lost one. The first seal that
+// contains the stripe's start also limits the object to object_positions_max positions from there
+// on; above them, write, fill and trim return kBeyondStripe (with the first position that is too
+// high).
+//
+// Returns kInvalidEpoch (with the object's epoch) if the new epoch is not higher, or is higher by
+// more than epochs_ahead_max. Returns -EINVAL if the object was created for other positions, and
+// -EEXIST if it was not created by seal.
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
-// Writes either all of the entries or none, and returns how full the object is. Checks in this
-// order:
+// Writes either all of the entries or none, and returns how full the object is. If several of the
+// following cases apply, the first one decides:
+// - An entry is already stored, but its compressed data must be compared, which only a client can
+//   do: kSameId (with the first such position).
 // - Every position already has its entry (same writer, number, data and tags): kOk in any epoch.
-//   kSameId (with the first such position): only compressed data remains to be compared.
-// - A record is of a later version, damaged or lost, and may have this entry: kUnreadable or kLost
-//   (with the first such position).
-// - At least one entry is not stored, and the epoch is stale: kStaleEpoch.
+// - A record that may have one of the entries is of a later version, damaged or lost: kUnreadable
+//   or kLost (with the first such position).
+// - The request's epoch is lower than the object's: kStaleEpoch.
 // - A position has another entry, or is filled or trimmed: kReadOnly (with the first such
 //   position).
 Result<Fullness> write(Object& object, const WriteRequest& request);
@@ -40,48 +44,46 @@ Result<Fullness> write(Object& object, const WriteRequest& request);
 Result<ReadReplyBuilder> read(Object& object, Header& header, const ReadRequest& request);
 
 // Returns the entries of a range that have certain tags, and the gaps that may hide such an entry.
-// Looks the tags up in the index, and reads every record of positions that the index does not
-// cover. Does a limited part of the work.
+// Uses the index of tags where it covers the range, and reads every record elsewhere.
 Result<SelectReplyBuilder> select(Object& object, Header& header, const SelectRequest& request);
 
-// Compares the index of tags with the records. Does a limited part of the work.
+// Compares the index of tags with the records of a range.
 Result<TagsCheckReply> tags_check(Object& object, const Header& header,
                                   const RangeRequest& request);
 
-// Rebuilds the index of tags from the records. Does a limited part of the work.
+// Rebuilds the index of tags from the records of a range.
 Result<EndReply> tags_rebuild(Object& object, const Header& header, const RangeRequest& request);
 
-// Like read, but checks the checksums in the OSD, and returns rows of states and ids but no data.
+// Like read, but checks the entries' checksums in the OSD, and returns states and ids without data.
 Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& request);
 
-// Counts the entries of a range and their bytes. Finds when they were appended, and the first
-// unwritten position. Does a limited part of the work.
+// Counts the entries of a range and their bytes. Also returns the lowest and highest timestamp, and
+// the first unwritten position. One call examines at most count_records_max records.
 Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request);
 
-// Fills either all positions or none. Skips filled and trimmed ones. Returns kReadOnly (with the
-// first such position) if the position is written. Returns kUnreadable if its record is of a later
-// version. Returns kLost if its record is damaged or lost.
+// Fills the requested positions that are neither filled nor trimmed, or none of them if it fails.
+// For the first position that cannot be filled, returns kReadOnly if it is written, kUnreadable if
+// its record is of a later version, and kLost if its record is damaged or lost.
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 
-// Trims positions and frees their data. Returns kUnreadable (with the first such position) if the
-// position's record is of a later version. Returns -E2BIG if the positions are in too many records.
+// Trims positions and frees their data. Returns kUnreadable (with the first such position) if a
+// record of a later version covers a position, and -E2BIG if the positions are in too many records.
 Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 
-// Returns the tags of the entries in a range. Does a limited part of the work.
+// Returns the tags of the entries in a range.
 Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
                                        const RangeRequest& request);
 
-// Trims the entries at some positions and frees their data. Then merges the remaining entries of
-// all records that are completely inside a range into fewer records, without the ids of the trimmed
-// entries. Does not change fills, or records that are damaged or of a later version. Does a limited
-// part of the work.
+// Trims the entries at some positions and frees their data. Then merges what is left of the records
+// that are completely inside a range into fewer records, which no longer contain the ids of trimmed
+// entries. Fills, and records that are damaged or of a later version, do not change.
 Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request);
 
-// Trims every position below the requested one. Frees a limited number of the records below it, and
-// returns whether some are left. Readers and writers see all of these positions as trimmed after
-// the first call. The exception is a record of a later version: only the positions below it are
-// trimmed, and once their records are freed, the method returns kUnreadable (with the first
-// position of the later record).
+// Trims every position below the requested one. After the first call, readers and writers see all
+// of these positions as trimmed. Each call frees a limited number of their records, and returns
+// whether more are left. A record of a later version stops this: only the positions below it are
+// trimmed, and when all of their records are freed, the method returns kUnreadable (with the
+// record's first position).
 Result<MoreReply> trim_to(Object& object, Header& header, const TrimToRequest& request);
 
 // Returns the highest position in use, and the first position that may be unwritten.

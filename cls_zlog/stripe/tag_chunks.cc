@@ -91,7 +91,7 @@ std::string encode_bucket(const std::string& key, const TagLocations& locations)
   return to_stored(key, bucket);
 }
 
-// Adds a stored bucket's locations of the tags for which wants(tag) is true. Returns false if the
+// Adds the locations in a stored bucket for the tags that wants(tag) accepts. Returns false if the
 // bucket is damaged or of a later version.
 template <typename Wants>
 bool decode_bucket(const std::string& key, std::string_view value, const Wants& wants,
@@ -143,8 +143,8 @@ int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const
   return 0;
 }
 
-// Calls use(key, value, span, &more) for each chunk, beginning with the one at position `begin`,
-// until `more` is cleared. `span` is nullptr if the key is malformed.
+// Calls use(key, value, span, &more) for each chunk from the one at position `begin` on, until
+// `use` clears `more`. `span` is nullptr if the key is malformed.
 template <typename Use>
 int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& use) {
   std::string after = span_key_bound(kChunks, begin);

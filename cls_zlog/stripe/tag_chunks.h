@@ -56,15 +56,15 @@ struct StoredChunk {
 
 uint32_t count_of(const TagLocations& locations);
 
-// Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Puts chunks
-// that are damaged or of a later version into `out_of_use`; the caller must read the records of
-// their positions instead.
+// Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Chunks that
+// are damaged or of a later version are added to `out_of_use` instead; for their positions, the
+// caller must read the records.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
 
-// Reads a chunk's locations of some tags, or of all tags if `tags` is nullptr. Adds the number of
-// bytes read to `bytes`. Clears `sound` if a bucket is damaged or missing.
+// Reads a chunk's locations of some tags, or of all tags if `tags` is nullptr. Clears `sound` if a
+// bucket is damaged or missing. Adds the number of bytes read to `bytes`.
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes);
 
@@ -72,16 +72,16 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
 int store_chunk(Object& object, const Header& header, const Span& span,
                 const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds locations to a chunk. If the chunk is damaged or full, removes it instead. Adds the number
-// of bytes read to `bytes`.
+// Adds locations to a chunk, or removes the chunk if it is damaged or full. Adds the number of
+// bytes read to `bytes`.
 int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
                  const TagLocations& locations, uint64_t* bytes);
 
 // Removes a chunk. The records of its positions must be read from then on.
 int remove_chunk(Object& object, const Header& header, const StoredChunk& stored);
 
-// Removes a limited number of the chunks that have positions in [begin, end). Sets the range to the
-// positions of the removed chunks.
+// Removes chunks that have positions in [begin, end). One call removes a limited number of chunks,
+// and sets the range to the positions that they covered.
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end);
 
 // Removes the chunks that are wholly below the trim point.

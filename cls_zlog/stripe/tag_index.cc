@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kChunkLocationsMax = 1u << 31;  // of a chunk's locations, their `index`
 
-// Reads the locations of a span's entries from the records, starting at position `begin`. Sets
+// Reads the locations of a span's entries from their records, from position `begin` on. Sets
 // `reached` to one past the last position that was read.
 int locations_of(Object& object, const Header& header, const Span& span, uint64_t begin,
                  TagLocations* out, uint64_t* reached, uint64_t* bytes) {
@@ -27,8 +27,8 @@ int locations_of(Object& object, const Header& header, const Span& span, uint64_
   return 0;
 }
 
-// Makes the chunks of an object in which no entry has tags yet. If one chunk would have too many
-// positions, the first ones get a separate chunk.
+// Makes the first chunks of an object, in which no entry has tags yet. If one chunk would cover too
+// many positions, the lower ones get a separate chunk.
 int make_first_chunks(Object& object, Header* header, uint64_t first) {
   const std::optional<uint64_t> taken = header->taken();
   if (!taken) return 0;
@@ -206,8 +206,8 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
   std::vector<StoredChunk> chunks, out_of_use;
   ZLOG_TRY(list_chunks(object, *header, positions[late.front()], positions[late.back()] + 1,
                        SIZE_MAX, &chunks, &out_of_use));
-  // These chunks lack the new entries, but another replica or a later class may be able to read the
-  // chunks.
+  // A chunk that is out of use cannot get the new entries. It must be removed, because another
+  // replica or a later class may be able to read it.
   for (const StoredChunk& chunk : out_of_use) ZLOG_TRY(remove_chunk(object, *header, chunk));
   const Striping striping = header->striping();
   auto next = late.begin();

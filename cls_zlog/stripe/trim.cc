@@ -16,8 +16,8 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
   return positions;
 }
 
-// Counts the records from `start` on, as far as one call can read, and lowers the header's counters
-// to the result. The counters still include lost records, and retention by size uses them.
+// Counts the entries from `start` on, as far as one call can read, and lowers the header's counters
+// to the result. Lost records are still in the counters, which retention by size uses.
 int recount(Object& object, uint64_t start, Header* header) {
   CountReply found;
   BlockTally blocks;
@@ -29,9 +29,9 @@ int recount(Object& object, uint64_t start, Header* header) {
   return 0;
 }
 
-// Raises the header's trim point, and frees up to `records_max` records below it. If a record
-// extends above the trim point, it loses only its data below; if it has no entries, it does not
-// change. The trim point stops at an unreadable record. If that is the first record, returns
+// Raises the header's trim point, and frees up to `records_max` records below it. A record that
+// extends above the trim point loses only its data below; if it has no entries, it does not change.
+// The trim point stops at an unreadable record. If the first record is unreadable, returns
 // kUnreadable.
 Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
                    bool* more) {
@@ -76,8 +76,8 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   return {removed == 0 ? 0 : layout.remove(first, last, removed)};
 }
 
-// Returns kUnreadable (with the first such position) if a later version stored a position. Sets
-// `lost` if a position is lost.
+// Returns kUnreadable (with the first such position) if a later version wrote a position's record.
+// Sets `lost` if a position is lost.
 Failure check_readable(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                        bool* lost) {
   Walk walk(object, header, positions);

@@ -59,7 +59,7 @@ bool RecordIterator::at_hand(uint64_t position) const {
   return bound >= page_begin_ && (!more_ || (!page_.empty() && bound < page_.rbegin()->first));
 }
 
-// Makes a piece of the sparse record. The piece begins at the record's first position at or above
+// Cuts a piece from the sparse record, which begins at the record's first position at or above
 // `position`.
 void RecordIterator::cut(uint64_t position) {
   const Span& span = current_.span;
@@ -125,8 +125,8 @@ Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& po
       descending_(positions.size() > 1 && positions[0] > positions[1]),
       records_(object, header, likely_records(header, positions.size()), whole) {}
 
-// Fetches the records of the next descending position, and of some positions below it if these have
-// only a few records.
+// Fetches the record of the next descending position. Also fetches those of some positions below it
+// if these are only a few records.
 int Walk::fetch_below() {
   const Striping striping = header_.striping();
   const auto likely = [&](uint32_t lowest) {

@@ -26,8 +26,8 @@ struct Claims {
   }
 };
 
-// Sorts all positions into claims. decide(stretch, claims) does this up to the highest position in
-// use; all positions above it are open.
+// Sorts all positions into claims. All positions above the highest one in use are open;
+// decide(stretch, claims) sorts the others.
 template <typename Decide>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                 const Decide& decide, Claims* claims) {
@@ -66,7 +66,7 @@ struct SentBlock {
     part.skip = request.begin_of(i) - request.begin_of(begin);
     return part;
   }
-  // Returns whether a stored block is this one. A damaged block may be the same one, because its
+  // Returns whether a stored block is this one. A damaged block counts as the same, because its
   // header has the same checksum.
   bool same_bytes(std::string_view found) const {
     return found == data || crc32c(found) != block.crc;
@@ -118,8 +118,8 @@ class Comparison {
   Comparison(Layout* layout, const Stored& stored, const Write& write)
       : layout_(layout), stored_(stored), stored_tags_(stored.record.tags), write_(write) {}
 
-  // Returns whether two entries are equal in all fields except their data. A trimmed entry has lost
-  // its data and tags.
+  // Returns whether two entries are equal except for their data. If the stored entry is trimmed,
+  // its data and tags no longer exist.
   bool same_id(uint32_t i, uint32_t index) const {
     const Record& record = stored_.record;
     const WriteRequest& request = write_.request;
@@ -162,10 +162,10 @@ class Comparison {
   bool same_ = false;
 };
 
-// Sorts positions of one record into claims. An entry that is already stored makes no claim. This
-// is the same append with the same data, even if it was damaged or trimmed later. Readers learn the
-// ids of appends, so another writer may have stored other data under the id, which blocks the
-// position. If either entry is compressed, only the same block counts as the same data.
+// Sorts positions of one record into claims. An entry makes no claim if the same append with the
+// same data is already stored, even if it was damaged or trimmed later. Readers learn the ids of
+// appends, so another writer may have stored other data under this id; that blocks the position. If
+// either entry is compressed, their data is the same only if their blocks are.
 int sort_covered(Layout* layout, const Header& header, const Write& write,
                  const Walk::Stretch& stretch, Claims* claims) {
   const WriteRequest& request = write.request;
@@ -209,7 +209,7 @@ int sort_covered(Layout* layout, const Header& header, const Write& write,
   return 0;
 }
 
-// Returns the entries [begin, end) of the request, which are at consecutive positions; if they are
+// Returns the entries [begin, end) of the request, which are at consecutive positions. If they are
 // compressed, returns only those in the first entry's block. `kept` owns the tags if they are not
 // all tags of the request.
 Batch batch_of(const Write& write, uint32_t begin, uint32_t end, TagsBuilder* kept) {

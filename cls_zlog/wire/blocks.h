@@ -6,8 +6,8 @@
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/fields.h"
 
-// The data of entries in messages. Consecutive entries may be compressed together, as a block. The
-// class stores, checks and returns blocks; only clients compress and decompress them
+// The data of entries in messages, where consecutive entries may be compressed together as a block.
+// The class stores, checks and returns blocks, but only clients compress and decompress them
 // (client/blocks.h).
 namespace zlog {
 

@@ -16,9 +16,9 @@ namespace zlog {
 //   value := version u8, compat u8, length u32, crc u32, fields (length bytes), payload (the rest)
 //
 // crc is the CRC-32C of the name or key under which the value is stored, followed by version,
-// compat, length and fields. A value under another key therefore counts as damaged. The payload is
-// the entries' data, which has its own CRCs. This layout never changes, so values of a later
-// version are not mistaken for damaged ones.
+// compat, length and fields. A value under a wrong key therefore counts as damaged. The payload is
+// the entries' data, which has its own CRCs. This layout never changes; otherwise a value of a
+// later version would look damaged.
 constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // before the fields
 
 // The parts of a value; the views point into it.
@@ -41,8 +41,8 @@ std::string to_stored(std::string_view key, const T& value) {
   return wrap(key, wire::versions_of(value), fields);
 }
 
-// Decodes a stored value. Returns -EIO if the value is damaged. Returns kStoredTooNew (with the
-// required version) if a later version stored it.
+// Decodes a stored value. Returns -EIO if it is damaged, and kStoredTooNew (with the required
+// version) if only later versions can read it.
 template <typename T>
 Failure from_stored(std::string_view key, std::string_view value, T* out) {
   Envelope stored;

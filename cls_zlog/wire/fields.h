@@ -22,15 +22,15 @@
 //     v("create", create);
 //   }
 //
-// The encoder, the decoder and the describer (describe/) visit them; documentation and Python code
-// are generated from the describer's output. Encoding by type:
+// The encoder, the decoder and the describer (describe/) visit the fields. The describer's output
+// is the source of the documentation's tables and of generated Python code. Encoding by type:
 //   bool                 u8, 0 or 1
 //   uintN_t, enum        an integer, little-endian
 //   optional<uint64_t>   u8 0 or 1, then u64, 0 without a value
 //   string, string_view  a u32 length and the bytes; with raw(n), n bytes and no length
 //   array<char, n>       n bytes
 //   vector, map          a u32 count and the elements: strings, pairs of strings, or frames
-//   Column<T>            integers; another field has their number
+//   Column<T>            integers; another field contains their number
 //   Runs                 positions (runs.h)
 #define ZLOG_FIELDS(v)  \
   template <typename V> \
@@ -41,8 +41,8 @@ namespace zlog::wire {
 // Which text a string may have (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The lowest and highest value of an integer or an optional. For a string, the minimum and maximum
-// size in bytes; for a list or column, the minimum and maximum number of elements.
+// The lowest and highest value of an integer or optional. For strings these are sizes in bytes, and
+// for lists and columns numbers of elements.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
@@ -52,15 +52,16 @@ struct Bounds {
   uint8_t version = 1;
   bool heeded = false;  // readers without the field refuse values above the minimum
 
-  // Says in which version of the message the field was added. In messages of earlier versions, it
-  // has its initializer's value. No field of an earlier version may follow, which describe/ checks.
+  // Sets the version of the message in which the field was added. Decoding a message of an earlier
+  // version leaves the field at its initializer. Fields must be in the order of their versions,
+  // which describe/ checks.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;
     return bounds;
   }
-  // Makes readers of earlier versions refuse the message if the field is not at its minimum, which
-  // must be the initializer's value.
+  // Makes readers of earlier versions refuse a message in which the field is not at its minimum.
+  // The minimum must be the initializer's value.
   constexpr Bounds heed() const {
     Bounds bounds = *this;
     bounds.heeded = true;
@@ -209,8 +210,8 @@ class Encoder {
   bool ok_ = true;
 };
 
-// Reads fields. ok() is false if a field was out of its bounds. The memory that it allocates is at
-// most proportional to the input.
+// Decodes fields from untrusted bytes. ok() is false once a field was out of its bounds. The
+// decoder allocates memory only in proportion to the input.
 class Decoder {
  public:
   explicit Decoder(std::string_view fields) : reader_(fields) {}

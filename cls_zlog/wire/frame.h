@@ -14,17 +14,17 @@
 //
 //   frame := version u8, compat u8, length u32, fields (length bytes)
 //
-// `version` is the version of the newest field; `compat` is the oldest version whose readers
-// understand the frame. A reader accepts frames whose compat is not above its own version, ignores
-// fields that it does not know, and leaves missing fields at their initializers. A new field
-// therefore takes one line, with since(). A change that older readers must not ignore raises
-// compat.
+// `version` is the version of the newest field, and `compat` is the oldest version whose readers
+// understand the frame. A reader accepts a frame if its compat is not above the reader's own
+// version. It ignores fields that it does not know, and leaves missing fields at their
+// initializers. So a new field needs only one line, with since(). A change that older readers must
+// not ignore also raises compat.
 namespace zlog::wire {
 
 constexpr size_t kFrameBytes = 1 + 1 + 4;  // before the fields
 
-// The unknown fields of a stored value that a later version wrote. They are kept when the value is
-// stored again.
+// The fields of a stored value that only a later version knows. They are kept when this version
+// stores the value again.
 struct Further {
   uint8_t version = 0;
   uint8_t compat = 0;
@@ -54,8 +54,8 @@ using needs = decltype(std::declval<const T&>().needs());
 template <typename T>
 using take_data = decltype(std::declval<T&>().take_data(std::string_view()));
 
-// Returns whether the fields are consistent with each other. The encoder and the decoder check the
-// bounds of each field.
+// Returns whether the fields are consistent with each other. The bounds of each single field are
+// checked by the encoder and the decoder.
 template <typename T>
 bool agrees(const T& value) {
   if constexpr (has<valid, T>) return value.valid();
@@ -73,8 +73,8 @@ struct Versions {
   uint8_t compat;
 };
 
-// Returns the versions that this program gives a message. needs() is the compat of a field's value
-// if older readers must not ignore it.
+// Returns the versions with which this program sends a message. If a field has a value that older
+// readers must not ignore, needs() gives the compat that it requires.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (has<versions, T>) {

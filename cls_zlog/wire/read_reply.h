@@ -11,8 +11,8 @@
 #include "cls_zlog/wire/fields.h"
 #include "cls_zlog/wire/tags.h"
 
-// The reply of read and select: a frame of columns, followed by the entries' data, plain or in
-// blocks. It is encoded and decoded with as few copies as possible.
+// The reply of read and select. It is a frame of columns, followed by the entries' data, which is
+// plain or in blocks. Encoding and decoding copy as little as possible.
 namespace zlog {
 
 // A decoded reply. It covers the first `count` of the requested positions.
@@ -60,8 +60,8 @@ struct ReadReply {
   // Returns the state of entry `i` as the reply has it; kUnreadable for states of later versions.
   EntryState stored_state_of(uint32_t i) const;
 
-  // Returns the state of entry `i`, which is at this position. The state is also kLost if the
-  // entry's data fails its CRC.
+  // Returns the state of entry `i`, which is at this position. An entry whose data fails its CRC is
+  // reported as kLost.
   EntryState state_of(uint32_t i, uint64_t position) const;
 };
 

@@ -10,8 +10,8 @@
 
 namespace zlog {
 
-// packed() and unpacked() convert a striping to one number and back. The low 16 bits have the
-// stride, and the bits above the shift.
+// packed() and unpacked() convert a striping to one number and back. The low 16 bits contain the
+// stride, and the higher bits the shift.
 uint32_t packed(const Striping& striping);
 Striping unpacked(uint32_t striping);
 
@@ -21,9 +21,9 @@ struct Run {
   uint32_t length = 0;  // positions, at least 1
 };
 
-// A set of positions of one stripe object. Invariants: the striping is within its bounds; runs
-// ascend, do not overlap and are not adjacent; no position is above position_max; count() <=
-// entries_max.
+// A set of positions of one stripe object, as runs that ascend and are neither overlapping nor
+// adjacent. The striping is valid, no position is above position_max, and there are at most
+// entries_max positions.
 class Runs {
  public:
   // Converts positions to runs. Returns false if the positions are not in ascending order, belong

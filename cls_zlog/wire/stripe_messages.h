@@ -12,8 +12,8 @@
 #include "cls_zlog/wire/tags.h"
 
 // Requests and replies of the methods on stripe objects, and messages that several kinds of objects
-// share. fields.h defines the encoding, docs/formats/wire.md the meaning. A decoded request points
-// into the bytes from which it was decoded.
+// share. fields.h defines the encoding, and docs/formats/wire.md explains the meaning. A decoded
+// request contains views of the encoded bytes.
 namespace zlog {
 
 using wire::any;
@@ -74,7 +74,7 @@ struct EndReply {
   ZLOG_FIELDS(v) { v("end", end, wire::position_or_end()); }
 };
 
-// The request of retention_read. Requests to a log's head object begin with the log's id, so that a
+// The request of retention_read. Each request to a head object begins with the log's id, so that a
 // client of a removed log cannot change a new log with the same name.
 struct LogRequest {
   uint64_t log_id = 0;
@@ -159,8 +159,8 @@ struct SealReply : Fullness {
   }
 };
 
-// The decoded request of write; client/write_encoder.h encodes it. Each column has one value for
-// each position. The data follows the frame, plain or in blocks.
+// The decoded request of write, which client/write_encoder.h encodes. Each column has one value per
+// position. The data follows the frame, plain or in blocks.
 struct WriteRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
@@ -191,8 +191,8 @@ struct WriteRequest {
   bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
-  // Takes the bytes after the frame: up to padding_bytes_max zeros, followed by the data. Returns
-  // false if they are malformed.
+  // Takes the bytes that follow the frame: up to padding_bytes_max zeros, and then the data.
+  // Returns false if they are malformed.
   bool take_data(std::string_view behind);
 
   bool compressed() const { return !blocks.empty(); }

@@ -9,8 +9,9 @@
 
 namespace zlog {
 
-// A range of positions [start, end) in `width` stripe objects, which take turns of `stripe_unit`
-// positions. Part of a view. The head object also stores each archived stripe in this form.
+// A range of positions [start, end) that is spread over `width` stripe objects in units of
+// `stripe_unit` positions. Views contain stripes, and the head object stores archived ones in the
+// same form.
 struct Stripe {
   uint64_t id = 0;  // the epoch of the view that created it
   uint64_t start = 0;
@@ -63,8 +64,8 @@ struct EntryMac {
 };
 
 // The log's layout in one epoch (a projection in CORFU): its newest stripes, which are contiguous.
-// Only the last stripe is open. Every position at or above the trim point is in exactly one stripe,
-// which is in the view or archived (head/stripe_index.h).
+// Only the last one is open. Each position at or above the trim point is in exactly one stripe,
+// either of the view or of the archived stripes (head/stripe_index.h).
 struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;

@@ -29,8 +29,8 @@ class Column {
   uint32_t size_ = 0;
 };
 
-// Reads fields from untrusted bytes. After a read past the end, every further read returns 0 or an
-// empty view, so a decoder can check ok() once at the end. A reader allocates no memory; views
+// Reads fields from untrusted bytes. After a read past the end, all reads return 0 or an empty
+// view, so a decoder can check ok() once at the end. A reader allocates no memory, and its views
 // point into the input.
 class Reader {
  public:

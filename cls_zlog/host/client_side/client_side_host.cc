@@ -20,9 +20,9 @@ constexpr uint64_t kFurtherPages = 4;
 
 constexpr size_t kCachedMax = 8192;  // objects
 
-// Returns the pause before a conflicting change is repeated. There is none before the first
-// repetition; later pauses are random, up to a growing limit. Longer pauses would not raise the
-// throughput, because one client always succeeds.
+// Returns the pause before a change is repeated after a conflict. The first repetition follows at
+// once. Later pauses are random, up to a limit that grows with the number of conflicts. Longer
+// pauses would not raise the throughput, because one client always succeeds.
 std::chrono::microseconds backoff(unsigned conflicts) {
   constexpr int64_t kMicroseconds = 500;
   constexpr unsigned kDoublings = 3;
@@ -144,8 +144,8 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
     const bool further = !run->asked.lists.empty();
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
   }
-  // If the object changes all the time, everything is read again, because the read set would
-  // otherwise never be consistent. If bytes are read, so are the keys that locate them.
+  // If the object has changed between two reads, everything is read again; otherwise the parts
+  // might never have the same version. If bytes are read, so are the keys that locate them.
   Reads reads;
   if (run->moved) {
     reads = run->asked;

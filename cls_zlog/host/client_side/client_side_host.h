@@ -17,21 +17,19 @@ namespace zlog {
 
 class ReadSet;
 
-// Runs the methods in this process, with operations that every cluster supports. The OSDs do not
-// need the class.
+// Runs the methods in this process, so that the OSDs do not need the class. It uses only operations
+// that every cluster supports.
 //
-// A method runs on an optimistic read set of its object. If it needs more, the host reads that and
-// runs the method again. Then the host writes all changes together if the object still has the same
-// version; otherwise it starts again. Each call is therefore one atomic step, as in an OSD, and
-// this host can share objects with clients that use the class (docs/design/object-class.md).
-//
-// A call that changes the object goes through these states: waiting (for its turn) → reading ⇄
-// running → writing → answered. If another client was faster, it returns from writing to reading
-// after a random pause. A read-only call does not wait for a turn. Any call can be given up.
+// A method runs on an optimistic read set of its object. If it needs more of the object, the host
+// reads that and runs the method again. Then it writes all changes together if the object still has
+// the same version; otherwise it starts again. Each call is therefore one atomic step, as in an
+// OSD, and this host can share objects with clients that use the class
+// (docs/design/object-class.md). This host's calls that change the same object take turns. Any call
+// can be given up.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // The host must be owned by a shared_ptr, because operations of `store` share it. Close the host
-  // before you release it.
+  // The host must be owned by a shared_ptr, because the operations of `store` share it. Call
+  // close() before releasing it.
   explicit ClientSideHost(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
 
   // As in AsyncHost. If `replica` is set, a read-only method reads at replicas chosen at random.
@@ -39,8 +37,8 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives up all calls, and ignores the operations that are still in flight. A thread may still use
-  // `store` once afterwards.
+  // Gives up all calls, and ignores the results of operations in flight. A thread may use `store`
+  // once more after this returns.
   void close();
 
  private:

@@ -8,10 +8,9 @@
 
 namespace zlog {
 
-// The methods of Ceph's own class `lock` for a ClientSideHost. They serve clients whose caps allow
-// reading and writing but no classes. They store the same bytes as the class, so clients with and
-// without the class exclude each other. With the class, a lock expires by the OSD's clock; here it
-// expires by the client's.
+// The methods of Ceph's own class `lock` for a ClientSideHost, for clients whose caps allow reading
+// and writing but no classes. They store the same bytes as the class, so they exclude clients that
+// use it. A lock expires by this client's clock instead of the OSD's.
 
 // Returns nullptr for a method that sequencers do not need.
 const Method* find_lock_method(std::string_view name);

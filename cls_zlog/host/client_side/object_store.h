@@ -15,8 +15,8 @@
 
 namespace zlog {
 
-// The reads of an object that a method needs in addition to the attributes, and their results once
-// they are known.
+// The reads that a method needs besides the object's attributes. Once they are done, they contain
+// their results.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -49,16 +49,16 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// What is known about an object at one version. RADOS gives an object a new, higher version with
-// each change; removing the object and creating it again are changes too.
+// What a client knows about an object at one version. RADOS gives an object a higher version with
+// each change, including its removal and its creation.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
   Reads reads;
 };
 
-// The operations on objects that every cluster supports. Like an AsyncHost, it calls each `done`
-// exactly once.
+// The operations that every cluster supports. Like an AsyncHost, a store calls each `done` exactly
+// once.
 class ObjectStore {
  public:
   using ReadDone = std::function<void(int error, ObjectVersion known)>;
@@ -66,14 +66,14 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and `reads` in one step. A missing object is not an error. If `replica` is
-  // set, reads from a replica chosen at random.
+  // Reads the attributes and `reads` in one step, from a randomly chosen replica if `replica` is
+  // set. A missing object is not an error.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Applies changes together and in order if the object has this version; version 0 means that the
-  // object does not exist and that the changes create it. The result is the object's new version,
-  // or ESTALE if the object has another version and nothing was changed. `flags` are the method's.
-  // The data of the changes is not used after this function returns.
+  // Applies changes together and in order if the object has the given version. Version 0 means that
+  // the object does not exist and that the changes create it. The result is the object's new
+  // version, or ESTALE if nothing was changed because the object has another version. `flags` are
+  // the method's. The changes' data is not used after this function returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

@@ -11,12 +11,12 @@
 
 namespace zlog {
 
-// An optimistic read set: the parts of an object that have been read, all at one version, and the
+// An optimistic read set: the parts of an object that were read, all at one version, and the
 // changes that methods make. The changes take effect only if the object still has that version.
 //
-// Reading an unknown part returns EAGAIN (or zeros instead of bytes), so that one run collects all
-// missing reads. The method's result and changes are then discarded. The method runs again once the
-// reads of take_missing() are done.
+// If a method reads a part that is not known yet, it gets EAGAIN (or zeros instead of bytes) and
+// runs on, so that one run finds as many missing reads as possible. Its result and changes are then
+// discarded, and it runs again once the reads of take_missing() are done.
 class ReadSet final : public Backing {
  public:
   // `known` must outlive it.
@@ -26,7 +26,7 @@ class ReadSet final : public Backing {
   // Returns whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // Returns the missing reads. Returns none if a read needs something that an earlier method may
+  // Returns the missing reads, or none if a read depends on something that an earlier method may
   // have changed.
   Reads take_missing() { return std::exchange(missing_, {}); }
 

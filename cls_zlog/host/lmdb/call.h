@@ -29,9 +29,10 @@ inline int lmdb_errno(int result) {
   return -EIO;
 }
 
-// LMDB aborts the process if pages contradict each other. A call through lmdb_call returns instead,
-// from the middle of its work. A read transaction can still be ended then. A write transaction
-// cannot, because LMDB keeps parts of it on the call's stack. Each thread has its own state.
+// Keeps LMDB from aborting the process if pages contradict each other. A call through lmdb_call
+// then returns from the middle of its work instead. After that, a read transaction can still be
+// ended. A write transaction cannot, because LMDB keeps parts of it on the call's stack. Each
+// thread has its own state.
 struct LmdbAssertion {
   static inline thread_local std::jmp_buf* call = nullptr;  // the call under way
   static inline thread_local bool failed = false;           // since the last take()
@@ -46,8 +47,8 @@ struct LmdbAssertion {
   static bool take() { return std::exchange(failed, false); }
 };
 
-// Returns the call's result, or MDB_CORRUPTED if an assertion failed in it. The call must not
-// create C++ objects that need a destructor.
+// Makes a call to LMDB and returns its result, or MDB_CORRUPTED if an assertion failed in it. The
+// call must not create C++ objects that need a destructor.
 template <typename Call>
 int lmdb_call(const Call& call) {
   std::jmp_buf here;
@@ -99,8 +100,8 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  // These move to the first key >= `key`, to the next key (at first the first one), and to the
-  // previous key. They return false at the end or after an error.
+  // These move to the first key >= `key`, to the next key (or the first one, if the cursor has not
+  // moved yet), and to the previous key. They return false at the end or after an error.
   bool seek(const std::string& key) {
     key_ = value_of(key);
     return move(MDB_SET_RANGE);

@@ -12,10 +12,8 @@ namespace zlog {
 class LmdbLocks;
 
 // A copy of a database without its free pages, which then replaces the database. If the process
-// dies, the database is the old one or, if the copy was complete and synced, the copy.
-//
-// States: empty → written → in place, or removed by this object or by the next writer that opens
-// the store. All calls return 0, or a negative errno with an optional explanation in `reason`.
+// dies before that, the database is unchanged, and the next writer that opens the store removes the
+// copy. All calls return 0, or a negative errno with an optional explanation in `reason`.
 class CompactCopy {
  public:
   // Makes the copy in the directory of the database file `path`.
@@ -24,13 +22,12 @@ class CompactCopy {
     if (fd_ >= 0 && !in_place_) remove();
   }
 
-  // Copies the database of `env` and syncs the copy, which gets the file's owner and permissions.
-  // The database must not change during the call.
+  // Copies the database of `env` and syncs the copy, which gets the same owner and permissions. The
+  // database must not change during the call.
   int write(MDB_env* env, std::string* reason);
 
   // Replaces the database durably. `env` must be closed, and no other zlog process may have the
-  // database open. Returns EBUSY if the lock on lock.mdb shows that another program that uses LMDB
-  // has it open.
+  // database open. Returns EBUSY if another program that uses LMDB has it open.
   int put_in_place(LmdbLocks* locks, std::string* reason);
 
   const std::string& path() const { return copy_path_; }

@@ -19,9 +19,9 @@ constexpr std::chrono::seconds kDeadReadersInterval{60};
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
-// Runs operations in one transaction. All of them must write, or all of them must read. Each sees
-// the changes of those before it. A refused operation changes nothing, because its writes were only
-// buffered. An error means that none of the operations took effect.
+// Runs operations in one transaction. Either all of them write, or all of them only read. Each sees
+// the changes of those before it. An operation that is refused changes nothing, because its writes
+// were only buffered. If this returns an error, none of the operations took effect.
 int run_together(LmdbEnv& env, Operation* operations, size_t count) {
   const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
     for (size_t i = 0; i < count; i++) {

@@ -14,11 +14,11 @@
 
 namespace zlog {
 
-// Stores objects in a local directory, for any number of processes at once. Every acknowledged
-// change is on disk, and survives a crash of the process or the machine.
+// Stores objects in a local directory, which any number of processes can use at once. Every
+// acknowledged change is on disk, and survives a crash of the process or the machine.
 //
-// One worker thread runs the writing methods of all callers: it carries out all waiting operations
-// in one transaction and syncs once (group commit). Reading methods use a snapshot and never wait.
+// Writing methods run on one worker thread, which carries out all waiting operations in one
+// transaction and syncs once (group commit). Reading methods use a snapshot and never wait.
 class EmbeddedHost final : public AsyncHost {
  public:
   // Like LmdbEnv::open. If the host is read-only, every writing method returns EROFS.
@@ -30,8 +30,8 @@ class EmbeddedHost final : public AsyncHost {
   void submit_all(std::vector<Submission> submissions) override;
   Ticket run(Submission submission) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // Notifications pass through memory that the processes share. A read-only store has none, because
-  // it must not write to this memory.
+  // Notifications pass through memory that the processes share. A read-only store gets none,
+  // because it must not write to this memory.
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
   void give_up(Ticket ticket) override;

@@ -29,7 +29,7 @@ constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less l
 constexpr const char* kDataFile = "/data.mdb";
 constexpr const char* kLockFile = "/lock.mdb";
 
-// The environments that this process has open, by the real paths of their directories. Guarded by
+// The environments that this process has open, by their directories' real paths. Guarded by
 // fork_mutex<LmdbEnv>().
 std::map<std::string, LmdbEnv*>& registry() {
   // Never destroyed: a worker may still be running when the process ends.
@@ -145,8 +145,8 @@ int LmdbEnv::open_map(std::string* reason) {
   }
 }
 
-// Opens the only database, once for all transactions. This is the first reader in this process, so
-// LMDB locks the byte of the pid.
+// Opens the only database, once for all transactions. This transaction is the process's first
+// reader, so LMDB locks the byte of the pid.
 int LmdbEnv::open_database(MDB_env* handle) {
   MDB_txn* txn = nullptr;
   const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
@@ -289,8 +289,8 @@ bool LmdbEnv::has_space_for(size_t bytes) {
 }
 
 int LmdbEnv::space_inside(uint64_t* bytes) {
-  // LMDB lists free pages in a separate database, by the transaction that freed them. A value has
-  // the number of pages, followed by each page.
+  // LMDB lists free pages in a separate database, whose keys are the transactions that freed them.
+  // A value is the number of pages, followed by the pages' numbers.
   size_t free_pages = 0, page_bytes = 0;
   const int error = read([&](MDB_txn* txn) {
     MDB_stat stat{};

@@ -20,7 +20,7 @@ namespace zlog {
 class CompactCopy;
 
 // An LMDB environment in a directory. A process opens it only once, because LMDB identifies its
-// users by their process. If its files are removed or replaced, it cannot be used any more, and the
+// users by their process. Once its files are removed or replaced, it no longer works, and the
 // directory must be opened again. Calls that return an int return 0 or a negative errno.
 class LmdbEnv {
  public:
@@ -29,40 +29,40 @@ class LmdbEnv {
   // Work that records everything it changes in `changes`.
   using NotingWork = std::function<int(MDB_txn* txn, Redo* changes)>;
 
-  // Opens the environment in `directory`, which must exist. Maps up to `map_bytes`, or less if the
-  // process may not use that much address space. If `read_only` is set, creates no file and writes
-  // only to lock.mdb. Returns EPROTO if this version does not know the contents of the directory.
-  // Returns EIO if the files are damaged. Returns EBUSY or ETXTBSY if other users of the database
-  // prevent it (DatabaseLock). After an error, `reason` may have an explanation.
+  // Opens the environment in `directory`, which must exist. Maps `map_bytes`, or less if the
+  // process cannot use that much address space. If `read_only` is set, creates no file and writes
+  // only to lock.mdb. Returns EPROTO if the directory contains something that this version does not
+  // know, EIO if the files are damaged, and EBUSY or ETXTBSY if another user of the database
+  // prevents it (DatabaseLock). `reason` may then have an explanation.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
-  // Runs `work` in a transaction, and commits if `work` returns 0. If write() returns 0, the
+  // Runs `work` in a transaction, which is committed if `work` returns 0. If write() returns 0, the
   // changes are durable; otherwise nothing is changed. Waits for other writers, including those in
-  // other processes. Returns ESTALE if the files of the environment were removed or replaced,
-  // EUCLEAN if the database was restored from a backup or overwritten, and EIO if pages are
-  // damaged. After EIO, this process cannot write any more; other processes can after the thread
-  // that found the damage has ended.
+  // other processes.
+  //
+  // Returns ESTALE if the environment's files were removed or replaced, EUCLEAN if the database was
+  // overwritten or restored from a backup, and EIO if pages are damaged. After EIO, this process
+  // cannot write any more; others can once the thread that found the damage has ended.
   int write(const Work& work) { return transact(0, true, work); }
 
   // Like write(), with one sync instead of two if there are few changes (RedoLog).
   int change(const NotingWork& work);
 
   // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
-  // in another container has the same pid. Returns ESTALE as write() does. Returns ETXTBSY if the
-  // environment is read-only, this process cannot write lock.mdb, and another process has begun to
-  // write.
+  // in another container has the same pid. Returns ESTALE as write() does. Returns ETXTBSY if
+  // another process has begun to write and this one cannot register as a reader in lock.mdb.
   int read(const Work& work);
 
   // Returns the format of the database: 2 if it has a redo log, else 1.
   int format() const { return redo_.found() ? 2 : 1; }
 
-  // Lets the next transaction use the pages that the last one freed. LMDB holds such pages back for
-  // one transaction, so this makes an extra one.
+  // Makes an extra transaction, so that the next one can use the pages that the last one freed.
+  // LMDB holds such pages back for one transaction.
   int release_freed_pages();
 
-  // Returns whether a transaction that adds this much data leaves enough pages for another
-  // transaction, which then frees space.
+  // Returns whether enough pages are left after a transaction that adds this much data for another
+  // one, which then frees space.
   bool has_space_for(size_t bytes);
 
   // Sets `bytes` to the amount of data that fits into free pages of the file, even on a full disk.
@@ -71,12 +71,12 @@ class LmdbEnv {
   // Runs work that frees space, and lets it use the space that is reserved for such work.
   int run_with_reserve(const std::function<int()>& run);
 
-  // Replaces the database with a copy without free pages. Other users in this process wait. Returns
-  // EBUSY if other processes have it open; nothing is changed then.
+  // Replaces the database with a copy without free pages, while other users in this process wait.
+  // Returns EBUSY, and changes nothing, if other processes have it open.
   int compact(std::string* reason);
 
-  // Releases the snapshots of processes that were killed. They would keep old pages from being
-  // reused.
+  // Releases the snapshots of processes that were killed, which would keep LMDB from reusing old
+  // pages.
   void forget_dead_readers();
 
  private:

@@ -39,8 +39,8 @@ class Pages {
  public:
   Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
 
-  // Returns whether the file has all pages of the newest trees. The caller must have a transaction
-  // open, so that these pages are not reused.
+  // Returns whether the file has all pages of the newest trees. The caller must hold a transaction
+  // open, which keeps these pages from being reused.
   bool complete() {
     std::vector<char> newest, other;
     if (!load(0, &newest) || !load(1, &other)) return false;
@@ -67,8 +67,8 @@ class Pages {
                static_cast<ssize_t>(page_bytes_);
   }
 
-  // Returns whether the file has the whole tree below a page. A tree is damaged if it is deeper
-  // than its description says.
+  // Returns whether the file has the whole tree below a page. A tree that is deeper than its
+  // description says is damaged.
   bool has_tree(uint64_t page, unsigned depth) const {
     std::vector<char> bytes;
     if (depth == 0 || !load(page, &bytes)) return false;
@@ -126,8 +126,9 @@ int LmdbFile::transact(unsigned flags, const std::function<int(MDB_txn* txn)>& w
 
 int check_not_emptied(const std::string& directory, std::string* reason) {
   struct stat status{};
-  // The lock file proves nothing, because LMDB creates it first, and another process may be doing
-  // so now. The sequencer is created after the database was opened and before the first entry.
+  // The lock file does not prove that the store was in use, because LMDB creates it first and
+  // another process may be doing that now. The sequencer's file does: it is created after the
+  // database was opened and before the first entry.
   if (::stat((directory + "/sequencer").c_str(), &status) != 0) return 0;
   const bool found = ::stat((directory + "/data.mdb").c_str(), &status) == 0;
   if (!found && errno != ENOENT) return -errno;

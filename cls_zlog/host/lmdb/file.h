@@ -9,7 +9,7 @@
 
 namespace zlog {
 
-// The layout of a page in LMDB 0.9's file (struct MDB_page). All numbers are in the machine's byte
+// The layout of a page in LMDB 0.9's file (struct MDB_page). Numbers are in the machine's byte
 // order.
 constexpr size_t kPageHeaderBytes = 16;
 constexpr size_t kPageFlagsAt = 10;
@@ -33,8 +33,8 @@ class LmdbFile {
   LmdbFile(const LmdbFile&) = delete;
   LmdbFile& operator=(const LmdbFile&) = delete;
 
-  // Opens the file with LMDB's flags. LMDB calls `on_damage` if it finds a damaged page, and aborts
-  // the process if `on_damage` returns or is nullptr.
+  // Opens the file with LMDB's flags. If LMDB finds a damaged page, it calls `on_damage`, which
+  // must not return; without `on_damage`, it aborts the process.
   int open(const std::string& path, unsigned flags, MDB_assert_func* on_damage = nullptr);
 
   // Does the work in a transaction, and commits if the work returns 0.
@@ -46,20 +46,19 @@ class LmdbFile {
   MDB_env* env_ = nullptr;
 };
 
-// LMDB does not check the length of its file. If the file was truncated, access to a missing page
-// kills the process (SIGBUS), and LMDB turns an empty file into a new database. The two functions
-// below detect this in advance.
+// The two functions below detect a file that is too short, which LMDB does not. It turns an empty
+// file into a new database, and access to a missing page kills the process (SIGBUS).
 
-// Checks that the data file was not lost. Call this before LMDB opens the database. Returns EIO if
-// the file is missing or empty although the store was in use.
+// Checks that the data file was not lost, before LMDB opens the database. Returns EIO if the file
+// is missing or empty although the store was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);
 
 // Checks that the file has all pages in use. Call this after LMDB opened the database and before
-// anything is read. Returns EIO if a page in use is beyond the end of the file.
+// anything is read. Returns EIO if a page is missing.
 int check_length(MDB_env* env, std::string* reason);
 
-// Gives a file the permissions that all users of the directory's database need. The user who
-// creates the file may not be the owner of the store.
+// Gives a file the permissions that all users of the directory's database need, because the user
+// who creates the file may not be the store's owner.
 int share_as_database(int fd, const std::string& directory);
 
 // Syncs the entries of a directory: a synced file is of no use if its name is lost.

@@ -17,10 +17,10 @@
 
 #include "cls_zlog/host/file_descriptor.h"
 
-// Locks on single bytes of a database's files, which show its users which other users exist. A lock
-// belongs to the open file (F_OFD_SETLK) and not to the process. It therefore also works between
-// handles of one process, and ends with its owner. A read-only descriptor is enough for a shared
-// lock, even on a read-only file system. All calls return 0 or a negative errno.
+// Locks on single bytes of a database's files, which show each user of the database which others
+// exist. A lock belongs to an open file (F_OFD_SETLK) and not to a process, so it also works
+// between handles of one process and ends with its owner. A shared lock needs only a read-only
+// descriptor, even on a read-only file system. All calls return 0 or a negative errno.
 namespace zlog {
 
 inline struct flock byte_lock(short type, off_t byte) {
@@ -32,8 +32,8 @@ inline struct flock byte_lock(short type, off_t byte) {
   return lock;
 }
 
-// Locks a byte, shared (F_RDLCK) or exclusively (F_WRLCK), or unlocks it (F_UNLCK). This replaces
-// any lock that the file already has on the byte. Returns EBUSY if others have locked the byte.
+// Locks a byte in shared (F_RDLCK) or exclusive mode (F_WRLCK), or unlocks it (F_UNLCK), in place
+// of any lock that this open file has on the byte. Returns EBUSY if others have locked the byte.
 inline int try_lock(int fd, short type, off_t byte) {
   struct flock lock = byte_lock(type, byte);
   if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
@@ -89,8 +89,8 @@ class LockedFile {
   // Inode, major and minor of the device.
   using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-  // Does not request times. If they are read, Linux records finer times at the next write, which
-  // costs an entry in the file system's journal (100 us on ext4).
+  // Identifies a file without reading its times. If they were read, Linux would record finer times
+  // at the next write, which costs an entry in the file system's journal (100 us on ext4).
   static int identify(int fd, const char* path, int flags, Identity* found) {
     struct statx status{};
     if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
@@ -105,14 +105,13 @@ class LockedFile {
 
 // The locks on data.mdb.
 //
-// LMDB's own locks are on lock.mdb. Readers register there, so that the pages that they read are
-// not overwritten. A reader that cannot write this file, or finds no such file, uses glances
-// instead: single transactions while no process has the database open for writing.
+// LMDB has its own locks on lock.mdb. Readers register there, so that writers do not overwrite the
+// pages that they read. A reader that cannot write this file, or does not find it, uses glances
+// instead: each of its transactions fails if a process has the database open for writing.
 class DatabaseLock {
  public:
-  // Registers a user of the file. A writer creates the file if it is missing, and waits for current
-  // glances to end. Returns EBUSY, with an explanation in `reason`, if this takes more than a few
-  // seconds.
+  // Registers a user of the file. A writer creates a missing file, and waits for current glances to
+  // end. Returns EBUSY, with an explanation in `reason`, if that takes more than a few seconds.
   int take(const std::string& path, bool writer, std::string* reason) {
     for (;;) {
       if (const int error = file_.open(path, writer ? O_RDWR | O_CREAT : O_RDONLY)) return error;
@@ -138,7 +137,7 @@ class DatabaseLock {
   // Replaces the locked file by the one that has taken its place.
   void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
 
-  // Calls look() in a glance and returns its result. Glances may overlap. Returns ETXTBSY if a
+  // Calls look() in a glance and returns its result. Glances can overlap. Returns ETXTBSY if a
   // process has the database open for writing.
   template <typename Look>
   int glance(const Look& look) {
@@ -170,8 +169,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // A reader checks this after it has taken its lock, and a writer looks for glances after it has
-    // taken its own. So at least one of them sees the other.
+    // A reader checks this after it took its lock, and a writer looks for glances after it took its
+    // own, so at least one of them sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -195,14 +194,13 @@ class DatabaseLock {
 
 // Holds LMDB's locks on lock.mdb.
 //
-// LMDB's locks belong to the process (F_SETLK). They are lost when the process closes any
-// descriptor of the file, for example after copying it. The next process that opens the database
-// then believes that it is the only one, and initializes the mutexes and the list of readers while
-// others use them. To LMDB, locks of an open file on the same bytes look the same, and they are not
-// lost.
+// LMDB's own locks belong to the process (F_SETLK), which loses them when it closes any descriptor
+// of the file, for example after copying it. The next process that opens the database would then
+// believe that it is the only one, and initialize mutexes and the list of readers that others are
+// using. These locks are on the same bytes but belong to an open file, so they are not lost.
 //
-// Order of calls: open → [LMDB opens the database → keep] (while_opening). Call drop before LMDB
-// opens the database again.
+// Call open(), and then open the database and call keep() in while_opening(). Call drop() before
+// LMDB opens the database again.
 class LmdbLocks {
  public:
   ~LmdbLocks() {
@@ -216,8 +214,8 @@ class LmdbLocks {
 
   bool in_place() const { return file_.in_place(); }
 
-  // Calls open() and returns its result. Other processes wait before they open the database,
-  // because LMDB's locks are not held yet.
+  // Calls open() and returns its result. Other processes wait until then before they open the
+  // database, because LMDB's locks are not held yet.
   template <typename Open>
   int while_opening(std::string* reason, const Open& open) {
     const int error = lock_in_time(file_.fd(), F_WRLCK, kOpening);
@@ -232,8 +230,8 @@ class LmdbLocks {
   // Returns whether a process in another container has the same pid. LMDB registers readers by pid.
   bool pid_taken() const { return pid_taken_; }
 
-  // Takes the same locks as LMDB, which say that the database is in use and that this pid may be in
-  // the list of readers.
+  // Takes the same locks as LMDB. They show that the database is in use, and that this pid may be
+  // in the list of readers.
   int keep() {
     if (const int error = lock_in_time(file_.fd(), F_RDLCK, kUse)) return error;
     struct stat status{};
@@ -250,14 +248,14 @@ class LmdbLocks {
     if (!pid_taken_) try_lock(file_.fd(), F_UNLCK, ::getpid());
   }
 
-  // Takes the lock that a writer needs to replace the database, which must be closed. Returns EBUSY
-  // if a program that uses LMDB has it open.
+  // Takes the lock that a writer needs to replace the database, which this process must have
+  // closed. Returns EBUSY if a program that uses LMDB has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
  private:
-  // The bytes that LMDB 0.9 locks. It locks this byte in shared mode while it has the database
-  // open, and exclusively while it initializes the file. From the first reader on, it also locks
-  // the byte whose number is the pid, exclusively.
+  // The bytes that LMDB 0.9 locks. A process locks kUse in shared mode while it has the database
+  // open, and exclusively while it initializes the file. From its first reader on, it also locks
+  // the byte whose number is its pid, exclusively.
   static constexpr off_t kUse = 0;
   static constexpr off_t kOpening = off_t{1} << 32;  // above all pids
 

@@ -11,8 +11,8 @@
 namespace zlog {
 namespace {
 
-// Larger writes are split into several extents, because LMDB keeps each value in consecutive pages,
-// which become scarce as a file ages.
+// Larger writes are split into several extents. LMDB keeps each value in consecutive pages, which
+// become scarce as a file ages.
 constexpr uint64_t kExtentBytes = 256u << 10;
 
 constexpr std::string_view kNextIdKey = "N";
@@ -32,8 +32,8 @@ uint64_t load_sortable(std::string_view bytes) {
 
 std::string record_key(std::string_view name) { return "n" + std::string(name); }
 
-// Calls `visit(cursor)` for keys that begin with `prefix` and are above `after`, until it returns
-// false.
+// Calls `visit(cursor)` for the keys that begin with `prefix` and are above `after`, until it
+// returns false.
 template <typename Visit>
 int each_key(MDB_txn* txn, const std::string& prefix, const std::string& after,
              const Visit& visit) {

@@ -22,8 +22,8 @@ class Redo {
   bool notable() const { return whole_ && !bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 
-  // Applies the changes again, which is idempotent. Returns 0 or a negative errno, such as -EIO if
-  // the changes are malformed.
+  // Applies the changes again, which is idempotent. Returns 0 or a negative errno, for example -EIO
+  // if the changes are malformed.
   static int apply(std::string_view changes, MDB_txn* txn);
 
  private:
@@ -35,20 +35,18 @@ class Redo {
   std::string bytes_;
 };
 
-// Stores the changes of the last two transactions in the database's own file, so that one sync
-// makes a transaction durable.
+// Stores the changes of the last two transactions in the database's own file, so that a commit
+// needs one sync instead of LMDB's two.
 //
-// LMDB syncs twice for a commit: first the pages, then the meta page that refers to their root.
-// With MDB_NOMETASYNC, it leaves the second sync to the next commit. Changes that are noted before
-// the first sync become durable with the pages, and are applied again if the power fails before the
-// meta page is on disk. The next transaction's sync makes the meta page durable, so two slots are
-// enough.
+// LMDB first syncs the pages, and then the meta page that refers to their root. With
+// MDB_NOMETASYNC, it leaves the second sync to the next commit. Changes that are noted before the
+// first sync become durable together with the pages. If the power fails before the meta page is on
+// disk, they are applied again. The next transaction's sync makes the meta page durable, so two
+// slots are enough.
 //
-// A slot is the unused end of a meta page. Larger changes are noted in a reserved value of the
-// database, which LMDB never moves; zlog writes to it directly. In a database without this value
-// (format 1), every commit is synced twice.
-//
-// Calls that return an int return 0 or a negative errno.
+// A slot is the unused end of a meta page. Larger changes are noted in a reserved value, which LMDB
+// never moves and zlog writes directly. A database without this value (format 1) syncs twice for
+// each commit. Calls that return an int return 0 or a negative errno.
 class RedoLog {
  public:
   // Creates the reserved value, with nothing noted.
@@ -58,16 +56,16 @@ class RedoLog {
   int find(MDB_env* env, MDB_txn* txn);
   bool found() const { return offset_ != 0; }
 
-  // Notes the changes of the current transaction before it is committed. Returns false if there are
-  // none, if there are too many, or if the write failed. The commit must then sync twice.
+  // Notes the current transaction's changes before it is committed. Returns false if there are none
+  // or too many, or if the write failed; the commit must then sync twice.
   bool note(uint64_t transaction, std::string_view incarnation, const Redo& changes) const;
 
-  // Reads the changes of a transaction. Returns false if they were noted in another incarnation of
-  // the store, or are incomplete.
+  // Reads the changes of a transaction. Returns false if they are incomplete or were noted in
+  // another incarnation of the store.
   bool load(uint64_t transaction, std::string_view incarnation, std::string* changes) const;
 
-  // Returns whether the transaction was noted since the kernel was booted. If so, everything
-  // written after it is in the file, even if it is not durable.
+  // Returns whether the transaction was noted since the kernel was booted. Everything that was
+  // written after it is then in the file, even if it is not durable.
   bool noted_since_boot(uint64_t transaction) const;
 
   // Erases the changes of a transaction, or all.

@@ -11,9 +11,10 @@
 
 namespace zlog {
 
-// Disk space that is reserved for removals. LMDB never changes a page in place, so even a removal
-// needs some new pages on a full disk. The reserve is freed for one transaction, and allocated
-// again as soon as the disk has space. All processes share one reserve. A store may have none.
+// Disk space that is reserved for removals. Even a removal needs some new pages, because LMDB never
+// changes a page in place. On a full disk, the reserve is freed for one transaction, and is
+// allocated again as soon as there is space. All processes share one reserve; a store may have
+// none.
 class Reserve {
  public:
   // Opens the reserve in a directory, and creates it if it is missing.

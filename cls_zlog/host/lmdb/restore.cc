@@ -99,8 +99,8 @@ int prepare(const std::string& backup, CompactCopy* copy, std::string* reason) {
   return verify(copy->path());
 }
 
-// Calls `work(reason)` in a child process and returns its result, or EIO if a signal ended the
-// child: LMDB trusts the pages of a file, so a damaged one can make it crash.
+// Calls `work(reason)` in a child process, because LMDB trusts the pages of a file and can crash on
+// a damaged one. Returns the work's result, or EIO if a signal ended the child.
 template <typename Work>
 int in_child(const Work& work, std::string* reason) {
   int ends[2];
@@ -123,8 +123,8 @@ int in_child(const Work& work, std::string* reason) {
   int status = 0;
   while (child >= 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // The child has ended, and its answer fits into the pipe. This reads once instead of up to the
-  // end of the pipe, because another child of this process may have the pipe open.
+  // The child has ended, and its answer fits into the pipe. One read is enough, and reading up to
+  // the pipe's end could block, because another child of this process may have it open.
   char answer[PIPE_BUF];
   const ssize_t size = child < 0 ? 0 : ::read(ends[0], answer, sizeof answer);
   const std::string told(answer, static_cast<size_t>(std::max<ssize_t>(size, 0)));
@@ -153,8 +153,8 @@ int restore_store(const std::string& directory, const std::string& backup, std::
   if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
   CompactCopy copy(path);
   int failed = in_child([&](std::string* more) { return prepare(backup, &copy, more); }, reason);
-  // The old sequencer knows a later state, with higher epochs and positions. Nothing is lost if it
-  // is removed.
+  // The old sequencer's epochs and positions belong to the replaced state. Removing it loses
+  // nothing.
   if (failed == 0 && ::unlink(sequencer.c_str()) != 0 && errno != ENOENT) failed = -errno;
   if (failed == 0) failed = copy.put_in_place(&locks, reason);
   if (!copy.in_place()) copy.remove();

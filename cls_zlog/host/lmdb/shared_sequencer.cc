@@ -55,8 +55,8 @@ void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, std::chrono::nanosec
 
 }  // namespace
 
-// Holds a robust mutex. Sets `broken` if its last owner died while holding it, because the guarded
-// data may then be inconsistent.
+// Holds a robust mutex. If the mutex's last owner died while holding it, sets `broken`, because the
+// guarded data may be inconsistent.
 class SharedSequencer::Lock {
  public:
   Lock(pthread_mutex_t* mutex, uint32_t* broken) : mutex_(mutex) {
@@ -171,8 +171,8 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Creates a new file and renames it to `path`. A process that still uses the old file has a
-// complete file, and notices the replacement by its stale epoch.
+// Creates a new file and renames it to `path`. A process that still uses the old file finds it
+// complete, and notices the replacement when its epoch is refused.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
   const FileDescriptor file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -310,8 +310,8 @@ void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) 
 
 void SharedSequencer::forget() { region_->transactions = 0; }
 
-// Returns the slot of a log, or nullptr. Takes no locks, so a caller that locks the slot must call
-// holds() again. The search begins at the log's own index. It does not stop at free slots, because
+// Returns the slot of a log, or nullptr. Takes no locks, so a caller must call holds() again after
+// it has locked the slot. The search begins at the log's own index, and passes free slots because
 // slots before the log's may have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {

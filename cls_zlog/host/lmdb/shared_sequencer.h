@@ -11,27 +11,27 @@ namespace zlog {
 
 // A sequencer in memory that several processes share, so that a single machine needs no daemon.
 //
-// Like CORFU's sequencer, it is only a hint: it grants positions under an epoch, and the epoch in
-// the stripe objects decides. If its memory is lost (by a reboot, by deleting the file, or because
-// a process was killed while it held a lock), the log is activated again with a higher epoch.
+// Like CORFU's sequencer, it is only a hint: it grants positions under an epoch, and the stripe
+// objects refuse a stale epoch. If its memory is lost (by a reboot, by deleting the file, or
+// because a process was killed while it held a lock), the log is activated again with a higher
+// epoch.
 //
-// States of a log's slot: free → active at an epoch, with a tail (activate) → active at a higher
-// epoch … → broken (a process died while it changed the slot; the next activation repairs it) →
-// free (release).
+// activate() gives a log a slot, or raises the epoch of its slot, and release() frees the slot. If
+// a process dies while it changes a slot, the slot grants nothing until the next activation.
 class SharedSequencer {
  public:
-  // Calls that return an int return 0 or a negative errno. They return ESTALE if the log is not
-  // active at that epoch, and ETIMEDOUT if a stopped process has locked the slot.
+  // Calls that return an int return 0 or a negative errno: ESTALE if the log is not active at that
+  // epoch, and ETIMEDOUT if a stopped process has locked the slot.
 
-  // Maps the file `directory`/sequencer. Creates a new file if there is none, or if the file has
-  // another version or layout or was made before a reboot.
+  // Maps the file `directory`/sequencer. Creates it if it is missing, and replaces it if it has
+  // another version or layout or was made before the last reboot.
   static int open(const std::string& directory, std::shared_ptr<SharedSequencer>* sequencer);
 
   // Makes a sequencer in anonymous memory, for this process and its children.
   static int open_anonymous(std::shared_ptr<SharedSequencer>* sequencer);
 
-  // Activates the log at `epoch`, with positions granted from `tail` on. Returns ESTALE if the
-  // epoch is not above the last one. Returns ENOSPC if there are more logs than slots.
+  // Activates the log at `epoch`; positions are then granted from `tail` on. Returns ESTALE if the
+  // epoch is not above the last one, and ENOSPC if all slots are in use.
   int activate(uint64_t log_id, uint64_t epoch, uint64_t tail);
 
   // Grants `count` positions from `first` on. EOVERFLOW if they would pass the last possible one.
@@ -46,23 +46,23 @@ class SharedSequencer {
   // Frees the slot of a removed log. Also returns 0 if the log has no slot.
   int release(uint64_t log_id);
 
-  // Each slot counts changes, whichever log uses the slot. announce() counts a change of the slot
-  // that belongs to the key, and wakes the waits for that slot.
+  // announce() counts a change in the slot that belongs to the key, and wakes the waits for that
+  // slot. The count does not depend on the log that uses the slot.
   void announce(uint32_t key);
   uint32_t changes(uint32_t key) const;
-  // Waits until the count differs from `seen`, and then stores the count in `seen`. Returns false
+  // Waits until the slot's count differs from `seen`, and then stores it in `seen`. Returns false
   // after `timeout`.
   bool wait_for_change(uint32_t key, std::chrono::milliseconds timeout, uint32_t* seen);
 
-  // The file records for which database the positions were granted: its incarnation, and its number
-  // of transactions after its users' last change. A database that was restored from a backup has
-  // another incarnation or fewer transactions.
+  // The file records for which database the positions were granted: the database's incarnation, and
+  // its number of transactions after its users' last change. If the database was restored from a
+  // backup, it has another incarnation or fewer transactions.
 
   // Returns whether a database may be the noted one. Also true if none is noted.
   bool belongs_to(std::string_view incarnation, uint64_t transactions) const;
 
-  // Records a database, for which belongs_to() must be true. While none is recorded, only one call
-  // may run at a time.
+  // Records a database, for which belongs_to() must have returned true. Calls must not overlap
+  // while none is recorded.
   void note(std::string_view incarnation, uint64_t transactions);
 
   // Forgets the database, before another replaces it.

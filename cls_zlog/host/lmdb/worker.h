@@ -31,13 +31,11 @@ struct Operation {
 };
 
 // A thread that carries out operations in the order of their arrival, taking all waiting operations
-// at once.
-//
-// States: idle (no thread) → running, from the first operation on → stopped. Operations that arrive
-// after stop() receive ECANCELED.
+// at once. The first operation starts the thread. Operations that arrive after stop() receive
+// ECANCELED.
 class Worker {
  public:
-  // `carry_out` is called on the thread, and must call every operation's `done` once. It must own
+  // The thread calls `carry_out`, which must call every operation's `done` once. It must own
   // everything that it uses, because the thread may outlive the worker (see stop()).
   using CarryOut = std::function<void(std::vector<Operation>& batch)>;
   explicit Worker(CarryOut carry_out) : state_(std::make_shared<State>()) {
@@ -61,8 +59,8 @@ class Worker {
     state_->changed.notify_one();  // without the mutex, which the thread takes first
   }
 
-  // Cancels operations that have not begun, and waits a few seconds for the others. Does not wait
-  // longer for the thread, because a stopped process may hold the store's lock.
+  // Cancels the operations that have not begun, and waits for the others, but only for a few
+  // seconds, because a stopped process may hold the store's lock.
   void stop() {
     std::deque<Operation> given_up;
     std::unique_lock<std::mutex> lock(state_->mutex);

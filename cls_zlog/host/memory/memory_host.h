@@ -19,7 +19,7 @@ struct MemoryObject {
 };
 
 // A host in memory, for tests and simulation. It behaves like an OSD without a disk. Only this
-// process uses it, and it never waits: every operation runs in the caller's thread.
+// process uses it, and every operation runs in the caller's thread without waiting.
 class MemoryHost final : public AsyncHost {
  public:
   // Runs a method on an object, and returns the code for a Done. Thread-safe. Never throws.

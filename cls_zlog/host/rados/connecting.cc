@@ -28,8 +28,8 @@ std::string setting(rados_t cluster, const char* option) {
   return error == 0 ? value.c_str() : "";
 }
 
-// Creates a handle and then restores stderr. If stderr is a pipe, librados makes it non-blocking,
-// which with `2>&1` also affects stdout: a slow reader would then cut off the program's output.
+// Creates a handle and then restores stderr. If stderr is a pipe, librados makes it non-blocking.
+// With `2>&1` that also affects stdout, and a slow reader would cut off the program's output.
 int create(rados_t* cluster, const char* client) {
   // Only one thread at a time, or one would restore what librados has set for another.
   const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
@@ -70,8 +70,8 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
   }
-  // By default, librados blocks a caller that has 1024 operations in flight until one ends. 0 means
-  // no limit. (Its limit of bytes in flight does not count the payloads of class calls.)
+  // By default, librados blocks a caller that has 1024 operations in flight until one of them ends.
+  // 0 means no limit. (The limit of bytes in flight does not count the payloads of class calls.)
   *step = "set the number of operations in flight";
   if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";

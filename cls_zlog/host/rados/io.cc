@@ -114,8 +114,8 @@ void RadosIo::close() {
   handle_.reset();
 }
 
-// Cancels operations until none are left. Returns false if some are left at the deadline. Repeats
-// this because an operation that is just being started cannot be cancelled yet.
+// Cancels all operations, again and again until none are left, because an operation that is just
+// being started cannot be cancelled yet. Returns false if some are left at the deadline.
 bool RadosIo::cancel_all(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {

@@ -38,7 +38,7 @@ struct ClassReply {
 };
 
 // The operations on a cluster, which a ClientSideHost also uses. Operations in flight share this
-// object, because librados may complete them after the host has ended.
+// object, because librados may complete them after the host was destroyed.
 class RadosIo final : public ObjectStore, public std::enable_shared_from_this<RadosIo> {
  public:
   // Passes an operation and its completion to librados.
@@ -54,11 +54,11 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
     return stopping_ ? -ECANCELED : use(handle_);
   }
 
-  // Starts an operation. Passes its result to `finish`, on a thread of librados or before this
+  // Starts an operation. `finish` receives its result, on a thread of librados or before this
   // function returns.
   Ticket begin(const Start& start, Finish finish);
 
-  // Starts an operation and returns the result of `start`. If that is an error, `finish` is never
+  // Starts an operation and returns the result of `start`; if that is an error, `finish` is never
   // called. After stop(), only operations in flight may call this.
   int try_begin(const Start& start, Finish finish) { return run(start, &finish, nullptr); }
 
@@ -95,10 +95,10 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
 };
 
 // On a full cluster, operations that add data wait for space, as is usual in RADOS. All others take
-// effect, because trims free space. Changes of cursors and fills take effect too, although they add
+// effect, because trims free space. Fills and changes of cursors take effect too, although they add
 // a little data: trims wait for readers, so readers must be able to fill holes and commit.
-// (FULL_TRY does not make operations fail instead: an OSD accepts changes of keys and attributes
-// until it accepts nothing at all.)
+// (FULL_TRY would not make operations fail instead, because an OSD accepts changes of keys and
+// attributes until it accepts nothing at all.)
 inline int flags_when_full(int method_flags) {
   return (method_flags & kAddsData) != 0 ? 0 : kFullForce;
 }

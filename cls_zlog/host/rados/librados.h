@@ -12,8 +12,8 @@
 namespace zlog {
 
 // The part of librados' C interface that zlog uses. It is declared here and loaded at run time, so
-// that one build works on machines with and without Ceph. New releases of librados add functions
-// but change none; tests/cls/librados_test.cc compares these declarations with Ceph's own header.
+// that one build works with and without Ceph. New releases of librados add functions but change
+// none. tests/cls/librados_test.cc compares these declarations with Ceph's header.
 
 using rados_t = void*;
 using rados_ioctx_t = void*;
@@ -156,8 +156,8 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Loads librados.so.2 once per process. Sets `what` to its path if this returns 0, to the loader's
-// error if it returns -ENOENT, and to the missing functions if it returns -ENOSYS.
+// Loads librados.so.2 once per process. Sets `what` to the library's path, or to the loader's error
+// if this returns -ENOENT, or to the missing functions if it returns -ENOSYS.
 int load_librados(std::string* what);
 
 // Returns the functions. Valid once load_librados() has returned 0.

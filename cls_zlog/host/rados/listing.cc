@@ -8,8 +8,8 @@ namespace zlog {
 namespace {
 
 // librados lists a pool's objects in the order of their bit-reversed 32-bit hashes, which are
-// called places here. The C interface cannot return the place of a cursor. But it can make cursors
-// from places, as ends of equal slices of the pool, and compare cursors.
+// called places here. The C interface cannot tell a cursor's place, but it can make a cursor for a
+// place, as the end of one of many equal slices of the pool, and compare cursors.
 constexpr uint64_t kPlaces = uint64_t{1} << 32;
 
 class Cursors {

@@ -14,13 +14,10 @@
 
 namespace zlog {
 
-// Notifies the watchers of objects. The first notification of an object is sent at once; later ones
-// are merged during a pause. The reply to a notification shows whether a watcher received it. If
-// none did, the pause is longer. An object without watchers therefore costs at most about one small
-// operation a second.
-//
-// States of an object's pace: none → sent → paused (→ resting, if no watcher received the
-// notification) → sent again, or none.
+// Notifies the watchers of objects. An object's first notification is sent at once. Those that
+// follow during a pause are merged into one, which is sent after the pause. If the reply shows that
+// no watcher received the notification, the pause is longer, so an object without watchers costs at
+// most about one small operation a second.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
  public:
   explicit RadosNotifier(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
@@ -47,11 +44,11 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   static constexpr std::chrono::milliseconds kRest{1000};  // the same if no client watched
   static constexpr int kUnderWayMax = 4;
 
-  // How long an OSD waits for a watcher's reply. Several notifications can be in flight at a time,
-  // so a frozen watcher delays the others by less than this.
+  // How long an OSD waits for a watcher's reply. Several notifications can be in flight at once, so
+  // a frozen watcher delays the others by less than this.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // The size of a reply without watchers: the number of watchers that replied, and the number of
+  // The size of a reply if nobody watched: the number of watchers that replied, and the number of
   // those that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 

@@ -142,7 +142,7 @@ inline void add_change(rados_write_op_t operation, const Change& change) {
   }
 }
 
-// Makes a write operation of librados that changes an object of this version. If the version is 0,
+// Makes a librados write operation that changes an object if it has this version. For version 0,
 // the operation creates the object.
 inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes) {
   constexpr int kExclusive = 1;  // LIBRADOS_CREATE_EXCLUSIVE
@@ -156,9 +156,9 @@ inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& 
   return operation;
 }
 
-// Returns the result of ObjectStore::write() if librados returns `error` for that operation.
-// librados returns ERANGE if the object is newer than asserted. It returns EOVERFLOW if the object
-// is older, because it was removed and perhaps created again.
+// Returns the result of ObjectStore::write() for librados' result of that operation. librados
+// returns ERANGE if the object has a higher version than asserted. It returns EOVERFLOW if the
+// version is lower, because the object was removed and perhaps created again.
 inline int error_of(uint64_t version, int error) {
   const bool other = version == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
   return other ? -ESTALE : error;

@@ -37,7 +37,7 @@ std::string pairs(const std::map<std::string, std::string>& words) {
   return out;
 }
 
-// Takes one of `max` places, or returns nullptr if all are taken. The place is free again when the
+// Takes one of `max` places, or returns nullptr if all are taken. The place is given back when the
 // last copy of the result is destroyed.
 std::shared_ptr<void> take_place(const std::shared_ptr<std::atomic<int>>& taken, int max) {
   const std::shared_ptr<void> place(taken.get(), [taken](void*) { --*taken; });
@@ -174,8 +174,8 @@ Ticket RadosHost::lock(Submission submission) {
   return call({"lock", *found, lock_way_, std::move(named)}, std::move(submission));
 }
 
-// Each OSD serves its own objects. A reply therefore shows only for this object whether the OSDs
-// can run the method.
+// Each OSD serves its own objects, so a reply shows only for this object whether the OSDs can run
+// the method.
 Ticket RadosHost::call(const EitherWay& what, Submission submission) {
   if (submission.object.empty()) return refuse(submission.done, -EINVAL);
   const Way way = *what.way;
@@ -200,8 +200,8 @@ Ticket RadosHost::call(const EitherWay& what, Submission submission) {
   return call_class(what.class_name, what.method, submission);
 }
 
-// Remembers that this way works if the code is a Code, or the error that the object does not exist.
-// The first such reply decides.
+// Remembers the first way that works. It works if the code is a Code, or the error that the object
+// does not exist.
 void RadosHost::note(std::atomic<Way>* way, int code, Way tried) {
   Way unknown = Way::kUnknown;
   if (code >= 0 || code == -ENOENT) way->compare_exchange_strong(unknown, tried);
@@ -237,8 +237,8 @@ void RadosHost::give_up(Ticket ticket) {
   }
 }
 
-// In librados' C interface, only a class call in a read operation can return a reply. Inside
-// librados, both kinds of operation have the same type, so both use that call.
+// In librados' C interface, only a class call in a read operation can return a reply. Writing
+// methods use that call too, because both kinds of operation have the same type inside librados.
 Ticket RadosHost::call_class(const char* class_name, const Method& method,
                              const Submission& submission) {
   const bool writes = (method.flags & kWrite) != 0;

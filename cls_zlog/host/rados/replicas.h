@@ -10,17 +10,18 @@
 
 namespace zlog {
 
-// Returns a replica's reply in one buffer: the number of the OSD process that stores the replica (8
-// bytes, little-endian; 0 if unknown), followed by the method's reply.
+// Puts a replica's reply in one buffer: first the number of the OSD process that stores the replica
+// (8 bytes, little-endian; 0 if unknown), and then the method's reply.
 Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
-// Makes OSDs other than the primary serve reads of the object. An OSD does so only if it knows that
-// no other OSD lacks a change of the object, and it learns this with each change in the placement
-// group. So this function creates and removes an object there, if the client may do that.
+// Makes it possible to read the object from OSDs other than the primary. An OSD serves reads only
+// if it knows that no other OSD lacks a change of the object, which it learns with each change in
+// the placement group. So this function creates and removes an object there if the client may do
+// that.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
-// Runs a read-only method at a replica chosen at random, and passes a replica_reply() to `done`.
-// Waits for the OSD. The reply and the number come from the same operation and process.
+// Runs a read-only method at a randomly chosen replica, and passes a replica_reply() to `done`.
+// Waits for the OSD. The number is that of the process that ran the method.
 void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
                     std::string_view payload, const Done& done);
 

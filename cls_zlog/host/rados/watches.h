@@ -19,8 +19,8 @@ namespace zlog {
 
 class RadosWatches;
 
-// The owners of watches. librados passes its callbacks the number of a watch instead of a pointer,
-// because a callback may arrive after the watch has ended.
+// The owners of watches, by the watches' numbers. librados passes a number to its callbacks instead
+// of a pointer, because a callback may arrive after the watch has ended.
 class WatchOwners {
  public:
   struct Owner {
@@ -55,18 +55,16 @@ class WatchOwners {
   std::unordered_map<uint64_t, Owner> owners_;
 };
 
-// Watches objects to receive their notifications. Creates a missing object, which is empty. One
-// watch of an object serves all waits of this process. If there was no wait for some time, the next
-// notification ends the watch.
-//
-// States of a watch: starting → active → lost (the OSD dropped the watch; its waits fail, and the
-// next wait starts it again), or ended.
+// Watches objects to receive their notifications. A missing object is created empty. One watch of
+// an object serves all waits of this process. If there was no wait for some time, the next
+// notification ends the watch. If the OSD drops the watch, its waits fail, and the next wait starts
+// it again.
 class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
  public:
   explicit RadosWatches(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
 
-  // Waits as in NotificationTable. Fails with EPERM if the client's caps do not allow the watch,
-  // and with ENOTCONN if the watch was lost.
+  // Waits as in NotificationTable. Fails with EPERM if the client's caps do not allow it to watch
+  // the object, and with ENOTCONN if the watch was lost.
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (closed_) {
@@ -100,8 +98,8 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   }
 
  private:
-  // An OSD drops a watch if its client is silent for this time. A notification waits for all
-  // watches, so a frozen client cannot delay it for longer than this.
+  // An OSD drops a watch whose client is silent for this time. A notification waits for all
+  // watches, so this is also how long a frozen client can delay it.
   static constexpr uint32_t kTimeoutSeconds = 15;
 
   // How long a watch stays active without waits. A follower waits again and again.

@@ -33,13 +33,13 @@ struct Counters {
 // Returns the number of NEXT and TAIL frames at the front of a stream.
 size_t leading(std::string_view stream);
 
-// Answers the first `count` frames of `stream`, which must all be NEXT or TAIL, into `count` frames
-// at `answers`. A request with a higher epoch than its log's gets only the log's epoch. That epoch
-// is checked when the client opens the log again.
+// Answers the first `count` frames of `stream`, which must all be NEXT or TAIL, with `count` frames
+// at `answers`. If a request's epoch is higher than its log's, the answer contains only the log's
+// epoch; the higher one is checked when the client opens the log again.
 //
 // `logs` are the logs of the connection's handles. `allowance` is the number of positions that the
-// connection may take; single grants do not count. If a log's tail passes `wake_at`, the log's
-// handle is added to `passed` once. `wake_at` is then the maximum until the machine sets it again.
+// connection may take, not counting single grants. If a log's tail passes `wake_at`, the log's
+// handle is added to `passed`, and `wake_at` becomes the maximum until the machine sets it again.
 void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs, char* answers,
             double* allowance, Counters* counters, std::vector<uint16_t>* passed);
 
