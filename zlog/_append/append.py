@@ -18,9 +18,7 @@ and LOST, which means that the stored entry is damaged or gone, leave open wheth
 is this one.
 
 An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or after
-SAME_ID with other data. It is therefore at one position at most, even if the call times out. After
-STALE_EPOCH the entry keeps its position if a later entry of the batch was written, so that a change
-of the layout does not reorder the batch.
+SAME_ID with other data. It is therefore at one position at most, even if the call times out.
 """
 
 from __future__ import annotations

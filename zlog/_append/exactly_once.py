@@ -232,7 +232,7 @@ def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
     """Return the writer id that all attempts at a part share.
 
     The id includes the producer's incarnation, because a producer that was forgotten and returns
-    counts its attempts from 1 again. Numbers are converted to int, so that ``True`` counts as 1.
+    counts its attempts from 1 again.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

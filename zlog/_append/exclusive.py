@@ -12,9 +12,8 @@ What it does next depends on the answer:
   again, at the same positions. Otherwise the writer is fenced.
 - The object is full: the writer starts a new stripe, and sends the entries again in the same way.
 - Any other answer, such as a timeout, is indefinite. All unconfirmed entries fail, and the next
-  call raises their error before it submits anything, so that the sender notices a missing entry
-  before it appends more. Before the next append, the writer creates a new view. From then on, an
-  earlier entry that is not in the log cannot appear there.
+  call raises their error before it submits anything. Before the next append, the writer creates a
+  new view, after which none of the failed entries can still appear in the log.
 
 Source: docs/design/exclusive-writers.md.
 """

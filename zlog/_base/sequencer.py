@@ -125,11 +125,10 @@ class SequencerClient(Protocol):
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Open the log. If ``dead_epoch`` is not 0, report that it has ended and open a later
-        epoch.
+        """Open the log, in an epoch later than ``dead_epoch`` if that is not 0.
 
-        The returned grant's position is the tail. If the sequencer finds that the epoch has not
-        ended, it stays in that epoch. The other methods call this when the log is not open.
+        The returned grant's position is the tail. The sequencer checks whether ``dead_epoch`` has
+        ended, and if not, it stays in that epoch. The other methods open the log when they need it.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

@@ -1,4 +1,4 @@
-"""Changes a log's layout. The change takes four steps, whose order makes it safe:
+"""Changes a log's layout, in four steps whose order makes the change safe.
 
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
