@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Log(Writing):
     """A handle on one log. Create one with :meth:`create` or :meth:`open`.
 
-    A handle belongs to one event loop. Handles are cheap and independent of each other.
+    It belongs to one event loop. Handles are cheap and independent of each other.
 
     Every call takes ``timeout=``, the seconds that it may take in all, including retries. None
     means no limit. The default (``...``) is the handle's timeout, which is 30 seconds if you did
@@ -240,7 +240,7 @@ class Log(Writing):
         )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set the log's retention, which limits its age, bytes, entries or tags.
+        """Set the log's retention: the limits beyond which its entries are trimmed.
 
         The call trims nothing. The leading sequencer enforces retention from time to time, and
         :meth:`apply_retention` enforces it at once.
