@@ -177,8 +177,7 @@ def entry_stream(
     """Yield the entries for ``append_once`` one by one, without reading ahead.
 
     Raises:
-        InvalidTag, TypeError, ValueError: for the same reasons as :func:`new_entries`, either at
-            the call or during the iteration.
+        InvalidTag, TypeError, ValueError: as :func:`new_entries`, at the call or during iteration.
     """
     entries = _entries(entries, "append_once")
     if tags_each is not None:

@@ -244,14 +244,15 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
     First, a view marks the log as removed, and its seals stop all writers. Then the stripe objects,
-    the object on which readers wait, the directory entry and the head are removed, in this order. A
-    client that may not take every step takes none.
+    the object on which readers wait, the directory entry and the head are removed, in this order.
+    If the client's caps do not allow all of these steps, it raises ClassNotLoaded before it changes
+    anything.
 
     No client can bring the log back, because the names of stripe objects contain the log's id and a
-    fresh epoch. A reader that starts to wait during the removal may create the empty object on
-    which readers wait again, but nothing else.
+    fresh epoch. A reader that starts to wait during the removal may recreate the empty object on
+    which readers wait. Nothing else can be left behind.
 
-    If the log has lost its head, or its creation was never finished, the log is created first.
+    A log that has lost its head or was never completely created is first created again.
 
     Raises:
         LogNotFound: the log does not exist.

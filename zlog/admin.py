@@ -1,6 +1,6 @@
-"""Functions for operators: they inspect and change a store, its cluster and its sequencers.
+"""Functions for operators, to inspect and change a store, its cluster and its sequencers.
 
-``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` limits a call's duration
+``zlog doctor`` and ``zlog seqr`` use them. All calls block. ``timeout`` is the time limit of a call
 in seconds; None means no limit.
 """
 
@@ -81,10 +81,10 @@ class ClassRefusal(NamedTuple):
     """Why a method of the object class did not run.
 
     Attributes:
-        purpose: the kind of method, ``read`` or ``write``.
+        purpose: what the method does, ``read`` or ``write``.
         object: the object on which the method was called.
         code: the store's answer, a negative errno.
-        loaded: whether the OSD has the class. If so, it refuses only this client or this object.
+        loaded: whether the OSD has the class, and so refuses only this client or this object.
     """
 
     purpose: str
@@ -101,8 +101,8 @@ class ClassRefusal(NamedTuple):
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
     """Check that the object class works, by calling methods that have no effect.
 
-    The first method only reads. In a writable store, a method that writes is called as well.
-    Returns the first refusal, or None if there is none.
+    This calls a method that reads and, if the store is writable, one that writes. Returns the first
+    refusal, or None if there is none.
     """
     calls = [("read", "sequencer_find", messages.sequencer_find())]
     if not store.read_only:  # no sequencer has this address, so nothing is withdrawn
@@ -144,7 +144,7 @@ def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS
 def announce_sequencer(
     store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> None:
-    """Announce a sequencer to the store's writers, as a sequencer does when it starts.
+    """Announce a sequencer to the store's writers, as the sequencer itself does when it starts.
 
     Args:
         store: the store in which to announce it.
@@ -180,9 +180,9 @@ def views_of(
 
 
 def space_inside(store: Store) -> int:
-    """Return how many more bytes of data an embedded store's file can hold before it grows.
+    """Return how many more bytes of data an embedded store can hold before its file grows.
 
-    Returns 0 for other stores, which have no such file.
+    Returns 0 for any other store.
     """
     return store.space_inside() if isinstance(store, EmbeddedStore) else 0
 
@@ -267,8 +267,8 @@ def forget_sequencer(
 ) -> Forgotten:
     """Withdraw the announcement of a dead sequencer, and let its logs continue without it.
 
-    If the sequencer is alive and only this client cannot reach it, it recovers: it announces itself
-    again, and it serves a log again when one of the log's writers asks.
+    It does no harm if the sequencer is alive and only this client cannot reach it: the sequencer
+    announces itself again, and serves a log again when one of the log's writers asks.
 
     Args:
         store: the store whose directory and views name the sequencer.
@@ -277,8 +277,8 @@ def forget_sequencer(
 
     Raises:
         ValueError: the address is invalid.
-        ZlogError: the sequencer answers, or nothing refers to it, or a log could not be changed. In
-            the last case all other logs were changed, and the first failure is raised.
+        ZlogError: the sequencer answers, nothing refers to it, or some logs could not be changed.
+            In the last case, the error is that of the first log that failed.
     """
     address = check_sequencer_address(address)
     _check_gone(address, store.url, timeout)

@@ -60,11 +60,12 @@ _FILLED_BECAUSE = {
 
 
 class Fill(NamedTuple):
-    """Who filled a position, when and why. ``str`` shows the first eight digits of the id.
+    """Who filled a position, when and why.
 
     Attributes:
         by: the ``writer_id`` of the handle that filled it, 32 hex digits.
-        at: the time of the fill by that client's clock, UTC. For several positions, the earliest.
+        at: when it was filled, by that client's clock, UTC. For several positions, the earliest
+            time.
         why: the reason that the client gave.
     """
 
@@ -95,8 +96,7 @@ class Loss(NamedTuple):
 class Gap(NamedTuple):
     """Consecutive positions ``[position, end)`` that hold no entries, all for the same reason.
 
-    If the positions were filled, the same client filled all of them for the same reason. If they
-    are lost, they were all lost for the same reason.
+    If the positions were filled, the same client has filled all of them.
 
     Attributes:
         position: the first position.

@@ -1,7 +1,7 @@
 """Random numbers and clocks, for code that runs on an event loop.
 
-An event loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a run
-depends only on its seed.
+An event loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a test
+run depends only on its seed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 
 class SteadyTime(NamedTuple):
-    """A time on a monotonic clock. Only times of the same clock can be compared.
+    """A time on a monotonic clock, which can be compared only with times of the same clock.
 
     Attributes:
         clock: the id of the clock. All processes of a machine share it until the machine restarts.
@@ -34,8 +34,8 @@ class World:
     """The real environment: the machine's clocks and random numbers.
 
     Attributes:
-        clock: a function that returns the seconds of a monotonic clock. None means the machine's
-            own clock, which native code reads directly.
+        clock: a function that returns a monotonic clock's time in seconds. None means the machine's
+            clock, which native code reads directly.
     """
 
     clock: Callable[[], float] | None = None
@@ -68,7 +68,7 @@ class World:
 def _boot() -> str:
     """Return an id that changes each time the machine starts.
 
-    It includes the time namespace, because containers can have their own (time_namespaces(7)).
+    It includes the time namespace, because a container can have its own (time_namespaces(7)).
     """
     known = b""
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"):

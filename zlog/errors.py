@@ -1,7 +1,7 @@
 """Every error that zlog raises.
 
-The message says what happened, and to which log, object or position. ``hint`` says what to do about
-it. ``retryable`` says whether repeating the same call may succeed.
+An error's message says what happened, and to which log, object or position. ``hint`` says what to
+do about it, and ``retryable`` whether repeating the same call may succeed.
 """
 
 import typing as _typing
@@ -15,10 +15,10 @@ class ZlogError(Exception):
 
     Attributes:
         hint: what to do about the error.
-        retryable: whether the same call may succeed later without a change.
-        positions: after a failed append of several entries, a list with the position of each
-            acknowledged entry and None for each other entry. Empty for other calls.
-        call: the method of the object class that failed, and its object. Empty if no method failed.
+        retryable: whether the same call may succeed if it is repeated later.
+        positions: after a failed append of several entries, the position of each acknowledged
+            entry, and None for each other entry. Empty for other calls.
+        call: the object class's method that failed, and its object. Empty if no method failed.
     """
 
     hint: str = "Run `zlog doctor` to see which part is not working."
@@ -37,10 +37,10 @@ class ZlogError(Exception):
 
 
 class StaleEpoch(ZlogError):
-    """An operation had a lower epoch than its object was sealed with (CORFU, section 2.2).
+    """An operation's epoch is lower than its object's, because the layout has changed.
 
-    The client refreshes its view and retries. It raises this error only if its time budget runs
-    out. ``epoch`` is the newer epoch, or 0 if it is unknown.
+    The client refreshes its view and retries, and raises this error only if its time runs out.
+    ``epoch`` is the newer epoch, or 0 if it is unknown.
     """
 
     hint = "The log's layout is changing; try again."
@@ -131,7 +131,7 @@ class CursorNotFound(ZlogError, LookupError):
 
 
 class CursorAhead(_AtCursor):
-    """A commit would move a cursor back, because another reader with the same name is ahead.
+    """A commit would move a cursor back, because another reader that uses the cursor is ahead.
 
     Attributes:
         position: the position of the cursor, which was not changed.
@@ -141,16 +141,17 @@ class CursorAhead(_AtCursor):
 
 
 class SequenceSuperseded(ZlogError):
-    """A later attempt at this exactly-once append has begun, or its sequence number is complete.
+    """A later attempt at an exactly-once append has begun, or its sequence number is complete.
 
-    The entries that this attempt has appended stay in the log. The later attempt appends the rest.
+    The entries that this attempt has appended stay in the log, and a later attempt appends the
+    rest.
     """
 
     hint = "Let the other attempt finish. Repeat the append only if that attempt has ended."
 
 
 class SequenceDiffers(ZlogError):
-    """An exactly-once append was repeated with entries other than an earlier attempt's.
+    """An exactly-once append was repeated with other entries than before.
 
     The log now contains the entries of both attempts.
     """
@@ -164,8 +165,8 @@ class SequenceDiffers(ZlogError):
 class AppendRefused(ZlogError):
     """The log refuses appends from this client.
 
-    The log is a mirror, which accepts entries only from its source, or it is read-only, or it
-    belongs to another exclusive writer.
+    The log is read-only, belongs to another exclusive writer, or is a mirror, which accepts entries
+    only from its source.
     """
 
     hint = (
@@ -178,7 +179,7 @@ class Fenced(ZlogError):
     """The exclusive writer has lost its log and cannot get it back.
 
     Another writer took the log, or the log was released or made read-only. The entries that this
-    writer has confirmed are in the log. Its entries in flight may or may not be.
+    writer has confirmed are in the log, and its entries in flight may be.
     """
 
     hint = (
@@ -239,10 +240,10 @@ class CorruptEntry(_HoldsNoEntry):
 
 
 class ForgedEntry(_HoldsNoEntry):
-    """No writer with the log's key wrote the stored entry at this position.
+    """The stored entry was not written at this position by a writer with the log's key.
 
-    The entry's checksum is right, but its MAC is wrong: someone changed the entry, or moved it here
-    from another position or log. Its data is not returned.
+    Its checksum is right, but its MAC is wrong: someone has changed or forged the entry, or moved
+    it here from another position or log. Its data is not returned.
 
     Attributes:
         gap: after a read of one position, the gap there.
@@ -257,7 +258,7 @@ class ForgedEntry(_HoldsNoEntry):
 class KeyNeeded(ZlogError):
     """The log's entries have MACs, but this client has no key.
 
-    Calls that need no data, such as a trim or a read of the tail, work without the key.
+    Without the key, only calls that need no data work, such as a trim or a read of the tail.
     """
 
     hint = "Give the key: `mac_key=` when opening the log, `zlog --mac-key-file FILE`."
@@ -272,8 +273,8 @@ class WrongKey(ZlogError):
 class MacsMissing(ZlogError):
     """This client was given a key, but the log's head says that its entries have no MACs.
 
-    Without MACs, the client cannot tell whether an entry comes from a writer with the key. It
-    therefore neither reads nor writes the log.
+    The client then neither reads nor writes the log, because it cannot tell whether an entry comes
+    from a writer with the key.
     """
 
     hint = (
@@ -293,10 +294,10 @@ class UnsupportedVersion(_HoldsNoEntry):
 
 
 class LogExhausted(ZlogError):
-    """The log has no free position: the last one is taken, or the tail was moved to the end.
+    """The log has no free positions left.
 
-    Ordinary appends never use up a log's positions. But old versions of the object class allow a
-    hostile client to move the tail.
+    Ordinary appends never use up a log's positions, but with an old version of the object class, a
+    hostile client can move the tail to the end.
     """
 
     hint = "Move the tail back to the end of the entries with `zlog reconfigure LOG --rescue`."
@@ -315,8 +316,8 @@ class StoreUnavailable(ZlogError):
 class ReentrantCall(ZlogError, RuntimeError):
     """A signal handler or finalizer called zlog while it was interrupting another call.
 
-    The new call would wait for the interrupted one, which cannot continue before the new call
-    returns. Nothing was sent.
+    The new call would wait forever for the interrupted one, which cannot continue before the new
+    call returns. Nothing was sent.
     """
 
     hint = "Set a flag in the handler, and call zlog where the program checks the flag."
@@ -329,11 +330,9 @@ class StoreReadOnly(ZlogError):
 
 
 class StoreTimeout(StoreUnavailable, TimeoutError):
-    """The time budget ended before the store answered.
+    """The store did not answer before the call's time was up.
 
-    After an append, the entry may or may not be in the log, but it is at one position at most. An
-    append also raises this error if a newer version of zlog has written the position, because that
-    may have been this entry.
+    After an append, the entry may or may not be in the log, but it is at one position at most.
     """
 
     hint = (
@@ -361,8 +360,8 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 class SequencerRefused(SequencerUnavailable):
     """The sequencer and the client do not trust each other, because of a token or a certificate.
 
-    Appends fail until the configuration is fixed, because the sequencer may serve other clients:
-    this client does not install a view without it. Reads continue without the sequencer.
+    Appends fail until the configuration is fixed. This client does not install a view without the
+    sequencer, because it may serve other clients. Reads do not need the sequencer.
     """
 
     hint = (
@@ -375,8 +374,8 @@ class SequencerRefused(SequencerUnavailable):
 class SequencerBusy(SequencerRefused):
     """The sequencer has reached one of its limits, such as connections from one address.
 
-    Because it still serves other clients, this client does not install a view without it. Appends
-    wait, and raise this error when their time is up. Reads continue without the sequencer.
+    Appends wait, and raise this error when their time is up. This client does not install a view
+    without the sequencer, because it still serves other clients. Reads do not need the sequencer.
     """
 
     hint = (
@@ -389,7 +388,7 @@ class SequencerBusy(SequencerRefused):
 class NotLeader(SequencerUnavailable):
     """The sequencer is not the leader in the log's pool, or does not know whether it is.
 
-    The client looks for the leader and retries. It raises this error only if its time runs out.
+    The client looks for the leader and retries, and raises this error only if its time runs out.
     """
 
     hint = "`zlog seqr status` shows the leader."

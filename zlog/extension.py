@@ -1,13 +1,13 @@
 """The API for code that builds on a log and works both with threads and with asyncio.
 
-:mod:`zlog.objects` uses it. You write such code once, as ``async def`` functions over a
-:class:`LogPort`. With a :class:`ThreadPort`, an await blocks the thread and never suspends, so
+You write such code once, as ``async def`` functions over a :class:`LogPort`; :mod:`zlog.objects` is
+an example. With a :class:`ThreadPort`, an await blocks the thread and never suspends, so
 :func:`drive` runs a whole call in the caller's thread. With an :class:`AsyncioPort`, awaits suspend
 as usual, and :func:`drive_aio` returns the coroutine for the caller to await.
 docs/decisions/0002-logic-once.md gives the reasons.
 
-Handles derive from :class:`ProcessBound`, so that a forked child cannot use them. They guard their
-state with a :class:`Mutex`, so that a call from a signal handler raises :class:`zlog.ReentrantCall`
+Derive handles from :class:`ProcessBound`, so that a forked child cannot use them. Guard their state
+with a :class:`Mutex`, so that a call from a signal handler raises :class:`zlog.ReentrantCall`
 instead of waiting for the call that it interrupted.
 """
 
@@ -98,13 +98,13 @@ class ColumnReader(Protocol):
 
 
 class LogPort(abc.ABC):
-    """A log with the functions that code for both threads and asyncio needs.
+    """A log, as code that works both with threads and with asyncio uses it.
 
     Each call uses the default timeout of the log's handle, and raises the errors of the
     :class:`zlog.Log` method with the same name.
 
     Attributes:
-        lock: the lock that guards the state of such code.
+        lock: the lock that guards the code's state.
         caller: a function that returns the identity of the calling thread.
         wait_seconds: how long to wait for a caller that makes no progress; None means no limit.
     """
@@ -196,7 +196,7 @@ class LogPort(abc.ABC):
         return range_reader(self._client.reader, 0, None, options)
 
     def newest(self, tag: str, end: int | None = None) -> ItemReader:
-        """Return a reader of the entries with a tag, one at a time, starting at the newest.
+        """Return a reader of the entries with a tag, which starts at the newest one.
 
         Args:
             tag: the tag of the entries.

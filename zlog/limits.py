@@ -1,7 +1,7 @@
 """Limits and defaults, with their units.
 
-The object class enforces the limits as well (``cls_zlog/base/limits.h``). The defaults are those of
-:meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
+The object class enforces the limits as well (``cls_zlog/base/limits.h``). :meth:`zlog.Log.open` and
+:meth:`zlog.Log.create` use the defaults.
 """
 
 from zlog._base import codes

@@ -44,7 +44,7 @@ Span = Callable[..., AbstractContextManager[Any]]
 
 
 def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) -> None:
-    """Measure all handles that are opened after this call. Call it once in a process.
+    """Collect metrics of all handles that are opened from now on. Call this once per process.
 
     Args:
         registry: the registry of prometheus-client that collects the metrics; None means the
@@ -62,7 +62,7 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
 
 @contextmanager
 def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
-    """Serve the metrics of collectors and of this process at ``/metrics``, in a separate thread.
+    """Serve this process's metrics and those of ``collectors`` at ``/metrics``, in another thread.
 
     Args:
         listen: ``HOST:PORT``; port 0 selects a free port.
@@ -164,7 +164,7 @@ class Distribution:
 class _Tallies:
     """The counts that prometheus-client collects.
 
-    This replaces the metric classes of prometheus-client, which take a lock for each number.
+    It replaces prometheus-client's own metric classes, which take a lock for each number.
 
     Attributes:
         lock: the lock that guards the counts.

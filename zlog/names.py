@@ -39,7 +39,7 @@ def check_space_name(name: str) -> str:
     """Return ``name`` if it is a valid name for a space of objects.
 
     Raises:
-        TypeError, ValueError: as for :func:`check_log_name`, but the maximum is 109 characters.
+        TypeError, ValueError: as for :func:`check_log_name`, but with at most 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 

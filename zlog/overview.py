@@ -1,8 +1,7 @@
 """The state of all logs of a store, as ``zlog top`` and ``zlog exporter`` show it.
 
-An overview changes nothing: it asks no sequencer to take over a log, and reads no entries. The tail
-that it shows is one past the last entry in the log's objects. Higher positions may have been
-granted that are not written yet.
+Making an overview changes nothing and reads no entries. The tail that it shows is one past the last
+entry in the log's objects, although higher positions may have been granted already.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class LogContent:
         stored_bytes: the space that the entries take in the objects.
         objects: the number of stripe objects.
         records: the number of records in the fullest object of the live stripe.
-        fullness: how full that object is. A new stripe begins when this reaches 1.
+        fullness: how full that object is. When this reaches 1, a new stripe begins.
     """
 
     entries: int
@@ -93,7 +92,7 @@ class LogOverview:
         id: the log's id, in hexadecimal. A log that is removed and created again gets another id.
         epoch: the epoch of the newest view.
         tail: one past the highest position that readers see. The log's true tail may be higher,
-            because positions were granted that are not written yet.
+            because some granted positions may not be written yet.
         trim_point: all positions below it are trimmed.
         stripes: the number of stripes in the view, without archived ones.
         width: the number of stripe objects in the live stripe.
@@ -164,7 +163,7 @@ def overview(
 ) -> StoreOverview:
     """Return the state of a store's logs; see :func:`see_store`.
 
-    This starts an event loop, so it cannot be called from a running one.
+    Do not call this from a running event loop, because it starts its own.
     """
     return asyncio.run(see_store(store, names, content=content, timeout=timeout))
 
@@ -176,13 +175,14 @@ async def see_store(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Return the state of a store's logs. Many logs are read at the same time.
+    """Return the state of a store's logs, many of which are read at the same time.
 
     If a log cannot be read, its overview has an ``error``. Logs that do not exist are left out.
 
     Args:
         names: the names of the logs; None means all.
-        content: whether to ask every stripe object for its content, with one call per object.
+        content: whether to include what the objects contain, which takes a call to every stripe
+            object.
         timeout: the budget for the list of names and for each log, in seconds; None means no limit.
 
     Raises:

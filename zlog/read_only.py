@@ -17,9 +17,9 @@ __all__ = ["ReadOnlyStore"]
 class ReadOnlyStore:
     """A store that refuses every method that writes, and has no sequencer.
 
-    A log that is opened in this store never asks its sequencer, because the sequencer might take
-    over the log. Its tail is therefore one past the last entry in the log's objects, even if higher
-    positions were granted. Holes are not filled, but reported as unwritten.
+    A log that is opened in this store never contacts its sequencer, because that could make the
+    sequencer take over the log. Its tail is therefore one past the last entry in the log's objects,
+    even if higher positions were granted. Holes are not filled, but reported as unwritten.
 
     Args:
         store: the store to read. Closing the wrapper does not close it.

@@ -1,6 +1,6 @@
-"""Stores, which give zlog its only access to storage, and how to open one by its URL.
+"""Stores, through which zlog accesses all storage, and functions that open a store by its URL.
 
-A store runs class methods on named objects. It knows nothing about logs.
+A store runs the object class's methods on named objects. It knows nothing about logs.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ of the first reply; each further reply has the next token."""
 
 @runtime_checkable
 class Store(Protocol):
-    """A place where logs are stored. Thread-safe. A forked child must open its own store.
+    """A place where logs are stored. It is thread-safe, but a forked child must open its own store.
 
-    A call that starts work takes a ``queue`` and a ``token``. The outcome arrives in the queue as
-    ``(token, code, reply)``. A caller that stops waiting for it must call ``give_up`` on the
-    returned object, which otherwise stays in memory until the work ends.
+    A method that starts work takes a ``queue`` and a ``token``, and puts the outcome into the queue
+    as ``(token, code, reply)``. A caller that no longer waits for the outcome must call ``give_up``
+    on the returned object, which otherwise stays in memory until the work ends.
     """
 
     @property
@@ -97,8 +97,7 @@ class Store(Protocol):
     def identity(self) -> str:
         """Return an id that distinguishes a store from its copies.
 
-        The id is the fsid of a cluster or the inode of a directory. It is empty for a store in
-        memory.
+        It is a cluster's fsid or a directory's inode, and empty for a store in memory.
         """
 
     def execute(
@@ -123,8 +122,8 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start independent class methods, each given as ``(object, method, payload)``.
 
-        The first call has the token ``token``, and each further call the next number. An embedded
-        store syncs its disk once for all of them.
+        The calls get consecutive tokens, the first one ``token``. An embedded store syncs its disk
+        once for all of them.
         """
 
     def list_objects(
@@ -132,9 +131,9 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start listing one page of the objects whose names begin with ``prefix``.
 
-        The reply starts with the value of ``after`` for the next page, or is empty there after the
+        The reply starts with the value of ``after`` for the next page, which is empty after the
         last page. The names follow, each after a NUL. On Ceph, a page scans 1,024 objects with any
-        name, so even a page before the last one may contain few names or none.
+        name, so any page may contain few names or none.
         """
 
     def lock(
@@ -153,10 +152,9 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a method that reads, on a randomly chosen replica of the object.
 
-        All other calls go to the primary replica. The code is EOPNOTSUPP if the method writes, or
-        if the store is not on Ceph and so has only one replica. Every other reply, even after a
-        failure, begins with the number of the OSD process that answered: 8 bytes, little-endian, 0
-        if it is unknown.
+        All other calls go to the primary replica. The code is EOPNOTSUPP if the method writes or
+        the store is not on Ceph. Every other reply, even after a failure, begins with the number of
+        the OSD process that answered: 8 bytes, little-endian, 0 if it is unknown.
         """
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
@@ -170,12 +168,11 @@ class Store(Protocol):
         """
 
     def notify(self, object: str) -> None:
-        """Wake all clients that :meth:`watch` an object. Returns at once.
+        """Wake all clients that :meth:`watch` an object. This returns at once.
 
-        A notification is a hint and may be lost. The call does nothing if the store does not
-        support notifications, or does not allow this client to send them. On Ceph, the
-        notifications of an object are combined and sent up to forty times a second, or about once a
-        second while no client watches.
+        A notification may be lost. Nothing happens if the store does not support notifications or
+        this client may not send them. On Ceph, an object's notifications are combined and sent up
+        to forty times a second, or about once a second while no client watches.
         """
 
     def watch(
@@ -183,10 +180,10 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start waiting for :meth:`notify`. On Ceph this creates an empty object if needed.
 
-        The reply is a number: 8 bytes, little-endian. Each notification of the object changes it. A
-        caller that passes the last number as ``seen`` misses no notification. With ``seen`` 0 the
-        reply comes at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if
-        this client may not watch, and ENOTCONN if the watch was lost.
+        The reply is a number (8 bytes, little-endian) that each notification changes. A caller that
+        passes the last number as ``seen`` misses no notification. With ``seen`` 0 the reply comes
+        at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if this client
+        may not watch, and ENOTCONN if the watch was lost.
         """
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
@@ -200,10 +197,10 @@ class Store(Protocol):
         """Return the sequencer that processes share through this store, or None if it has none."""
 
     def compact(self) -> int:
-        """Shrink the file of an embedded store, by returning its free pages to the file system.
+        """Shrink an embedded store's file, by returning its free pages to the file system.
 
-        This replaces the database by a compacted copy, so the disk needs space for the copy. Other
-        users of the store in this process wait. The store stays intact even if the process dies.
+        This replaces the database by a compacted copy, for which the disk needs space. Other calls
+        on the store wait meanwhile. The store stays intact even if the process dies.
 
         Returns:
             The number of bytes by which the file has shrunk.
@@ -254,9 +251,8 @@ def connect(
         object_class: for a ``rados.Ioctx``, where the methods of logs run. With ``require``, they
             run in the OSDs, which need zlog's object class. With ``never``, they run in this
             process and use only operations that every cluster has. With ``auto``, they run in the
-            OSDs, but if the first answer is that the class is missing or that this client may not
-            use it, they run in this process. If only some OSDs answer this, the methods on their
-            objects run in this process.
+            OSDs if the OSDs have the class and this client may use it, and otherwise in this
+            process.
 
     Raises:
         ValueError: the URL is invalid.
@@ -295,16 +291,16 @@ def connect(
 def restore(
     target: str | os.PathLike[str] | None = None, backup: str | os.PathLike[str] | None = None
 ) -> None:
-    """Restore an embedded store from a backup. Everything written since the backup is lost.
+    """Restore an embedded store from a backup. Everything that was written since is lost.
 
-    Positions above the backup's tail are granted again, to other entries. If the process dies, the
-    store is either unchanged or fully restored. The disk needs space for a copy.
+    Positions above the backup's tail will be granted again, to other entries. If the process dies,
+    the store is either unchanged or fully restored. The disk needs space for a copy.
 
     Args:
         target: a path or URL of the store, as for :func:`connect`.
-        backup: the directory of another store, or a copy of its ``data.mdb``. It must not change
-            meanwhile. None means that ``data.mdb`` in the store's own directory is the backup,
-            because it was copied there by other means.
+        backup: the directory of another store, or a copy of its ``data.mdb``, which must not change
+            during the call. None means that the backup has already been copied to ``data.mdb`` in
+            the store's own directory.
 
     Raises:
         ValueError: the store is not an embedded one.
@@ -344,7 +340,7 @@ def _directory_of(url: str, parts: SplitResult) -> str:
 
 
 def is_plain(store: Store) -> bool:
-    """Return whether the methods of a store on Ceph run in this process and not in the OSDs.
+    """Return whether a Ceph store's methods run in this process and not in the OSDs.
 
     With ``class=auto`` this is known only after the first call.
     """

@@ -46,12 +46,12 @@ def export_log(
 ) -> Copied:
     """Export a log to a file in one pass, with its entries, fills and trims.
 
-    The file contains each entry's time and append id, and the log's options, but nothing else; see
-    docs/formats/export.md. The MACs of entries are checked but not exported, so keep the file where
-    only you can change it. Equal logs give equal files. The export needs little memory.
+    The file also contains each entry's time and append id, and the log's options; see
+    docs/formats/export.md. MACs are checked but not exported, so keep the file where only you can
+    change it. Exports of equal logs are equal.
 
     Args:
-        log: the log to export. Like any reader, the export waits for holes and then fills them.
+        log: the log to export. Like any reader, the export waits for holes, and then fills them.
         file: a file or pipe, opened for writing bytes.
         start: the first position; None means the oldest one that is not trimmed.
         end: one past the last position. None, or a position above the tail, means the tail.
@@ -100,9 +100,9 @@ def import_log(
 ) -> Copied:
     """Create a log from a file that :func:`export_log` wrote, with the same positions and times.
 
-    During the import the log is a mirror: it takes no appends, and readers see the part that was
-    imported so far. If the import fails or its process dies, import the file again; it then
-    continues where it stopped. Positions below the file's first one are trimmed in the new log.
+    During the import the log is a mirror: it takes no appends, and readers see what has been
+    imported so far. If the import fails or its process dies, import the file again, which continues
+    where it stopped. Positions below the file's first one are trimmed in the new log.
 
     Args:
         store: the store of the new log.
@@ -167,9 +167,10 @@ def mirror_log(
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
 
-    Iterate over the result to copy. Each step takes at most a few seconds and yields the mirror's
-    tail: everything below it is copied. If the iteration stops or its process dies, another call
-    continues. Later trims of the log do not trim the mirror, which you can trim separately.
+    The copying happens while you iterate over the result. Each step takes at most a few seconds and
+    yields the mirror's tail, below which everything is copied. If the iteration stops or its
+    process dies, another call continues it. Later trims of the log do not trim the mirror, which
+    you can trim separately.
 
     The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the two
     logs are independent.
@@ -179,12 +180,12 @@ def mirror_log(
         store: the store of the mirror.
         name: the name of a new log or of a mirror of this log; None means the log's name.
         width: the width of a new mirror; None means the width of the log.
-        follow: whether to keep waiting for new entries at the tail, without end. Otherwise the copy
-            stops at the tail as of the call.
+        follow: whether to wait at the tail for new entries, without end. Otherwise the copy stops
+            at the tail at the time of the call.
         cursors: whether to copy the log's cursors at each step, up to the mirror's tail. The
             mirror's cursors never move back, because its own readers may be ahead.
-        adopt: whether to accept an imported log that cannot be compared with this log, because the
-            position just below the imported tail is trimmed. It becomes a mirror of this log only.
+        adopt: whether to make an imported log a mirror of this log even if the two cannot be
+            compared, because the position just below the imported tail is trimmed.
         timeout: the budget of each step at the mirror, in seconds; None means no limit.
         mac_key: the key for MACs of the mirror's entries; None means that they have no MACs.
 
@@ -250,8 +251,8 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
     """Check that the target is a mirror of this log. An imported log becomes one.
 
     Raises:
-        CopyDiffers: the target is a mirror of another log, or it differs just below its tail, or it
-            is an import that cannot be compared and ``adopt`` is not set.
+        CopyDiffers: the target is a mirror of another log, differs just below its tail, or is an
+            import that cannot be compared while ``adopt`` is not set.
     """
     source = f"log {client.layout}"
     mark = f"{client.layout.view.log_id:016x}"

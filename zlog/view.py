@@ -43,7 +43,7 @@ def check_stripe_unit(stripe_unit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A range of positions ``[start, end)`` that is spread over ``width`` objects.
+    """A range of positions ``[start, end)`` whose entries are stored in ``width`` objects.
 
     Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch in
     which the stripe was made, and is part of the objects' names. ``further`` keeps the bytes of
@@ -128,10 +128,10 @@ def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The layout of one log in one epoch. Immutable: every change makes a view in a higher epoch.
+    """The layout of one log in one epoch. It is immutable, and every change makes a new view.
 
     Attributes:
-        epoch: the number that orders the views. Every operation on a stripe object carries one.
+        epoch: the number that orders the log's views.
         log: the log's name.
         log_id: a random 64-bit number. A log that is removed and created again gets another one.
         sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT``,
@@ -146,8 +146,8 @@ class View:
         mac: how entries are authenticated; None if they are not.
         options: settings that are stored with the log.
         trim_point: positions below it were trimmed when the view was read.
-        tail_floor: a lower bound of the tail, from when the view was read. No position below it is
-            granted in this epoch, because a client saw a higher tail in an earlier epoch.
+        tail_floor: a lower bound of the tail, from when the view was read. In an earlier epoch a
+            client saw a tail that high, so no position below it is granted in this epoch.
         further: the bytes of fields that a newer version of zlog added; they are kept.
     """
 

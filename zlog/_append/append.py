@@ -1,23 +1,24 @@
-"""Appends entries: gets positions, writes there, and finds out which entries are in the log.
+"""Appends entries: obtains positions, writes the entries, and determines which are in the log.
 
-Each entry carries its append id, which is the writer's id and a number. Before the class compares
-epochs, it checks whether the entry is stored already. The following answers to a write are
-therefore definite:
+Each entry carries an append id, which consists of the writer's id and a number. When the object
+class receives a write, it first checks whether it already stores the entry, and only then compares
+epochs. The following answers to a write are therefore definite:
 
-- OK: the entry is at this position. This attempt wrote it, or an earlier one whose reply was lost.
-- READ_ONLY: the position is taken, and will never hold the entry.
-- STALE_EPOCH: the position does not hold the entry, and the seal prevents later writes of it.
-- BEYOND_STRIPE: no entry can be there in this epoch.
-- SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
+- OK: the entry is at this position. Either this attempt wrote it, or an earlier attempt did and its
+  reply was lost.
+- READ_ONLY: the position is taken, so it will never hold the entry.
+- STALE_EPOCH: the position does not hold the entry, and the object is sealed, so a delayed write
+  cannot put it there later.
+- BEYOND_STRIPE: the position is above the stripe's end in this epoch, so no entry can be there.
+- SAME_ID: the position holds an entry with the same append id. The writer must compare the two
+  (:mod:`zlog._append.same_id`).
 
-Any other answer ends the call. Two of these answers are indefinite, because they may be about this
-entry or another one. UNREADABLE means that a newer class stored the entry. LOST means that the
-entry is damaged or gone, but may be repaired from another replica.
+Any other answer ends the call. UNREADABLE, which means that a newer class stored an entry there,
+and LOST, which means that the stored entry is damaged or gone, leave open whether the stored entry
+is this one.
 
 An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or after
-SAME_ID with other data. It is therefore at one position at most, even if the call times out. After
-STALE_EPOCH the entry keeps its position if a later entry of the batch was written, so that a change
-of the layout does not reorder the batch.
+SAME_ID with other data. It is therefore at one position at most, even if the call times out.
 """
 
 from __future__ import annotations
@@ -88,13 +89,14 @@ class Appender:
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries and return their positions, in the order of the entries.
 
-        Positions ascend, except if a reader or another writer took an entry's position first
-        (docs/design/append.md, "Order within a batch").
+        The positions are in ascending order, except when a reader or another writer has taken an
+        entry's position first (docs/design/append.md, "Order within a batch").
 
         Raises:
             EntryTooLarge: an entry is too large. Nothing was sent.
             ZlogError: the error's ``positions`` lists the position of each acknowledged entry, and
-                None for each other entry. After a StoreTimeout, others may be in the log.
+                None for each other entry. After a StoreTimeout, some of the other entries may be in
+                the log.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -150,10 +152,10 @@ _Groups = dict[ObjectRef, list[_Slot]]
 
 
 class _Round:
-    """Entries that are sent together: one grant, then one write per stripe object.
+    """Entries that are sent together, with one grant and one write per stripe object.
 
-    Usually each object accepts its whole share. If an object refuses, :meth:`_take_answers` handles
-    the entries of its share one by one.
+    Usually each object accepts all entries that it is sent. If it refuses them,
+    :meth:`_take_answers` handles them one by one.
     """
 
     def __init__(
@@ -310,9 +312,10 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Record the answer of one object, which stores either the whole group or nothing.
+        """Record the answer of one object, which stores either all entries sent to it or none.
 
-        If one position is taken, its entry must move. The others are returned to be sent again.
+        If one position is taken, its entry needs another position. The other entries are returned,
+        and must be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -355,8 +358,9 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a newer view, by reading it or by creating it.
 
-        The view is read if an object refused the present one or is missing. It is created if the
-        stripe has no positions that high, or if granted positions were repeatedly taken.
+        If an object is missing or refused the present view, the newer view is read. If the stripe
+        has no positions that high, or granted positions were repeatedly taken, a new view is
+        created.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

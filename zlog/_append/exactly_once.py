@@ -1,16 +1,16 @@
 """Exactly-once appends: a repeated call appends only the entries that are missing.
 
-A producer numbers its appends, and may divide each of them into parts. The head object records the
-positions granted to a part (cls_zlog/head/producers.cc) before any of them is written. A new
-attempt:
+A producer numbers its appends, and may divide each of them into parts. Before an entry of a part is
+written, the head object records the positions granted to the part (cls_zlog/head/producers.cc). A
+new attempt at a part takes these steps:
 
-1. begins in the head, so that earlier attempts get no more grants;
-2. settles every position granted to earlier attempts, by filling the unwritten ones;
-3. reads the entries that earlier attempts wrote there;
-4. appends the other entries.
+1. It registers in the head, after which the head records no more grants of earlier attempts.
+2. It fills the positions that were granted to earlier attempts and are still unwritten.
+3. It reads the entries that earlier attempts wrote at the other positions.
+4. It appends the entries that it did not find.
 
-After step 2 no earlier attempt can write an entry of the part, so step 3 finds all entries that are
-in the log. Entries are compared by data and tags, in any order.
+After step 2 no earlier attempt can write an entry of the part, so step 3 finds all of the part's
+entries that are in the log. Entries are compared by data and tags, regardless of their order.
 
 Source: docs/design/append-once.md.
 """
@@ -80,8 +80,8 @@ class ExactlyOnce:
 class _Attempt:
     """One attempt to append a part.
 
-    States: begun → recovered, if there were earlier attempts → appending → finished. A later
-    attempt may supersede this one at any time.
+    An attempt begins, recovers the entries of earlier attempts if there were any, appends the
+    others, and finishes. A later attempt may supersede it at any time.
 
     Attributes:
         appender: appends the part's entries, only at positions that the head has recorded.
@@ -178,8 +178,9 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head does not know this grant, so a later epoch may grant the same positions again. They
-        are therefore filled only in the epoch of ``view``. Without a sequencer nothing was granted.
+        The head has not recorded these positions, so they may be granted again in a later epoch.
+        They are therefore filled only in the epoch of ``view``. In a log without a sequencer,
+        nothing was granted and nothing is filled.
         """
         if not view.sequencer:
             return
@@ -193,7 +194,7 @@ class _Attempt:
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
     """Divide entries, or columns of entries, into one list per append.
 
-    Entries are copied, because the caller may reuse its buffer. Columns are only sliced.
+    Entries are copied, because the caller may reuse its buffer. Columns are sliced without a copy.
     """
     some: list[NewEntry] = []
     size = 0
@@ -228,10 +229,10 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
-    """Return the writer id that all attempts at a part share. Their append numbers differ.
+    """Return the writer id that all attempts at a part share.
 
-    A forgotten producer that returns gets another incarnation, because its attempts are counted
-    from 1 again. Numbers are converted to int, so that ``True`` counts as 1.
+    The id includes the producer's incarnation, because a producer that was forgotten and returns
+    counts its attempts from 1 again.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

@@ -1,19 +1,19 @@
 """Appends of an exclusive writer, which assigns positions itself and confirms them in order.
 
 Entries keep the order in which they are submitted. Waiting entries are sent together in a *round*,
-which has consecutive positions. Several rounds may be in flight. A round is confirmed once it and
-all earlier rounds are written. No sequencer is needed, and a lone append takes one operation.
+which takes consecutive positions. Several rounds may be in flight, and a round is confirmed once it
+and all earlier rounds are written. No sequencer is needed, and a single append takes one operation.
 
-If an object refuses a round, the writer sends no further round until those in flight are back:
+If an object refuses a round, the writer waits for the rounds in flight before it sends another.
+What it does next depends on the answer:
 
 - STALE_EPOCH: another client has changed the layout, and ended the stripe at the first unwritten
-  position. If the new view still names this writer, the writer sends all entries from that position
-  on again, each to its old position. Otherwise the writer is fenced.
-- The object is full: the writer starts a new stripe, and continues in the same way.
+  position. If the new view still names this writer, it sends the entries from that position on
+  again, at the same positions. Otherwise the writer is fenced.
+- The object is full: the writer starts a new stripe, and sends the entries again in the same way.
 - Any other answer, such as a timeout, is indefinite. All unconfirmed entries fail, and the next
-  call raises their error before it submits others, so that no entry follows a missing one without
-  its sender's knowledge. Before the next append the writer brings in a new view. After that, each
-  earlier entry either is in the log or never will be.
+  call raises their error before it submits anything. Before the next append, the writer creates a
+  new view, after which none of the failed entries can still appear in the log.
 
 Source: docs/design/exclusive-writers.md.
 """
@@ -59,9 +59,9 @@ _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer. This is the part that threads and asyncio share.
+    """The appends of one exclusive writer: the logic that threads and asyncio share.
 
-    Each round has a budget of ``timeout`` seconds; None means no limit.
+    Each round may take ``timeout`` seconds; None means no limit.
 
     Attributes:
         confirmed: all entries below this position are confirmed.
@@ -113,8 +113,8 @@ class Exclusive(ABC):
     def enqueue(self, pending: Pending) -> bool:
         """Queue entries after all earlier ones.
 
-        Returns whether the caller must call :meth:`run`, because no round is in flight. Raises
-        Fenced, or the error of earlier entries that no call has raised yet.
+        Returns True if no round is in flight, so that the caller must call :meth:`run`. Raises
+        Fenced, or the error of earlier entries if no call has raised it yet.
         """
         with self._mutex:
             if self.fenced is not None:

@@ -49,7 +49,7 @@ class _Gathered:
 
 
 class AsyncioAppends(Exclusive):
-    """The appends of a writer on the running event loop.
+    """An exclusive writer's appends on the running event loop.
 
     Attributes:
         append: a function that returns a coroutine to append one entry. Appends that begin in the
@@ -88,9 +88,9 @@ class AsyncioAppends(Exclusive):
     ) -> ZlogError | None:
         """Enqueue the gathered appends that fit into the window, and return the first error.
 
-        With ``all_of_it``, ignore the window. An append fails if its time is up before there is
-        space. After that, or if earlier entries have ``failed``, all later appends get the same
-        error, so that none follows a missing entry.
+        With ``all_of_it``, the window is ignored. An append fails if its time is up before there is
+        space for it. All later appends then get the same error, as they do if earlier entries have
+        ``failed``, so that no entry follows a missing one.
         """
         gathering = self._gathering
         while len(gathering) and (

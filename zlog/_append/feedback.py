@@ -35,8 +35,8 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 class RollWatch:
     """Watches how full a writer's stripe is, and starts the next stripe.
 
-    Every reply to a write says how full the object is. The append that fills the object is still
-    acknowledged. A later append, by this writer or another one, ends the stripe before it writes.
+    Every reply to a write says how full the object is. An append that fills the object succeeds,
+    and the next one ends the stripe before it writes.
     """
 
     def __init__(self, layout: Layout) -> None:

@@ -1,10 +1,11 @@
-"""Sends concurrent appends of one handle together: one grant, one write per stripe object.
+"""Sends concurrent appends of one handle together, with one grant and one write per stripe object.
 
-On an event loop, an append is sent at once if no round is in flight. Otherwise appends gather, and
-are sent together when a round is back, so rounds grow with the load.
+On an event loop, an append is sent at once if no round is in flight. Otherwise it waits, and all
+waiting appends are sent together when a round returns. Rounds therefore grow with the load.
 
-With threads, the first thread leads a round. It waits until the previous round is over, and sends
-the entries that have gathered, while the other threads wait for it. A lone thread sends at once.
+With threads, the first thread to append leads a round. It waits until the previous round is over,
+then sends its own entry and those of the threads that have joined it in the meantime. A thread that
+appends alone does not wait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Who may append: all clients, one exclusive writer, or no client. Each change is a new view.
+"""Changes who may append to a log: all clients, one exclusive writer, or nobody.
 
-The view names the writer. Each change takes an epoch and seals the objects, which fences the
-previous writer. Then it finds the end of the confirmed entries (:mod:`zlog._layout.views`). If the
-client dies at any step, the next client that needs the log finishes the change.
+The view names the writer, so each change makes a new view. It takes an epoch, seals the objects,
+which fences the previous writer, and finds the end of the confirmed entries
+(:mod:`zlog._layout.views`). If the client dies during the change, the next client that needs the
+log finishes it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ async def end_in(
 ) -> tuple[View, int]:
     """Return where the confirmed entries end, and the view in which this holds.
 
-    The view is ``view`` or a newer one. The writer must have no write in flight, and all positions
+    That view is ``view`` or a newer one. The writer must have no write in flight, and all positions
     below ``start`` must be confirmed. Raises Fenced if the view does not name the writer.
     """
 
@@ -99,10 +100,10 @@ async def end_in(
 async def keep(
     layout: Layout, writer: ExclusiveWriter, deadline: Deadline, *, full: int | None = None
 ) -> View:
-    """Bring in a new view for the same writer, so that its writes in earlier views are refused.
+    """Create a new view for the same writer, so that objects refuse its writes in earlier views.
 
-    The view ends the stripe with the id ``full`` if that is still the live stripe. Raises Fenced if
-    the log has another writer by now.
+    If the stripe with the id ``full`` is still the live stripe, the new view ends it. Raises Fenced
+    if this writer no longer owns the log.
     """
 
     def edit(view: View) -> View:

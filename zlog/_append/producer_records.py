@@ -55,7 +55,7 @@ class SequenceKey(NamedTuple):
     Attributes:
         producer: the producer's name.
         sequence: the append's sequence number, which is higher than those of earlier appends.
-        part: the number of a part. Parts may be appended at the same time.
+        part: the number of the part. Different parts may be appended at the same time.
     """
 
     producer: str
@@ -79,7 +79,8 @@ class Producer(NamedTuple):
         name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
-        parts: how many parts the log stores, for this and later sequence numbers.
+        parts: the number of parts whose state the log stores. They belong to this and later
+            sequence numbers.
         created: when the producer first appended, by its clock, UTC.
         updated: when it last began an append or declared numbers complete, by its clock, UTC.
     """
@@ -129,9 +130,9 @@ class ProducerRecords:
     ) -> int | None:
         """Record the positions granted to an attempt, before any of them is written.
 
-        Returns the first position. The head chooses it if the log has no sequencer. Returns None if
-        the view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or
-        if the sequence number is complete.
+        Returns the first position, which the head chooses if the log has no sequencer. Returns None
+        if there is a newer view. Raises SequenceSuperseded if another attempt has begun in the
+        meantime, or if the sequence number is complete.
         """
         request = messages.delivery_grant(
             self._log_id,
@@ -158,11 +159,12 @@ class ProducerRecords:
         return messages.delivery_grant_reply(reply.payload).first
 
     async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
-        """Refuse sequence numbers below ``before`` from now on, and forget them part by part.
+        """Refuse a producer's sequence numbers below ``before`` from now on.
 
-        If ``before`` is None, forget the producer. The first successful request raises the
-        producer's sequence number, and the last one removes a forgotten producer. Each request
-        names the incarnation, so that a late request does not affect a new producer.
+        If ``before`` is None, forget the producer itself. This may take several requests: the first
+        one raises the producer's sequence number, and the last one removes a producer that is to be
+        forgotten. Each request names the producer's incarnation, so that a delayed request does not
+        affect a new producer with the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

@@ -36,13 +36,14 @@ _TRIM = "Trim entries that are no longer needed (`writer.trim(position)`)."
 
 
 class Quota:
-    """The space that one writer has left within its limits.
+    """The space that an exclusive writer has left within its limits.
 
     Attributes:
         unconfirmed_bytes: the size of the data that was submitted and is not confirmed yet.
         appended_bytes: the size of the data that this writer has confirmed.
-        window_bytes: the limit of the unconfirmed data.
-        capacity: the limit of the log's data, including unconfirmed data; None means no limit.
+        window_bytes: the maximum size of the unconfirmed data.
+        capacity: the maximum size of the log's data, including unconfirmed data; None means no
+            limit.
     """
 
     def __init__(self, layout: Layout, limits: WriterLimits) -> None:

@@ -1,13 +1,13 @@
 """Positions that are granted now and written later.
 
 A sequencer's grant is valid only in its epoch, because the next sequencer may grant unwritten
-positions again. So a reservation raises the tail floor above its positions, as a checked tail does.
-After that, no change of sequencer or layout grants them to another client, and they stay in the
-stripe in which they were granted. If the writer and a client that fills race for a position, the
-object decides which of them was first.
+positions again. A reservation therefore raises the log's tail floor above its positions, as a
+checked tail does. After that, they are never granted to another client, and they stay in their
+stripe, even if the sequencer or the layout changes. If a client fills a position while it is
+written, the object decides which of them was first.
 
-The append id of such a write is computed from its position and content, not from the handle, so
-that any process can repeat the write.
+The append id of such a write is computed from its position and content, so that any process can
+repeat the write.
 """
 
 from __future__ import annotations

@@ -51,13 +51,13 @@ class _Outcome(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """Entries that were submitted together to an exclusive writer, and are confirmed together.
+    """Entries that were submitted to an exclusive writer in one call, and are confirmed together.
 
     Attributes:
         entries: the entries, at least one.
         outcome: the future that gets :attr:`result` once all entries are confirmed.
         awaited: whether the submitting call waits for the entries and raises their error.
-        many: whether the result is a range.
+        many: whether the result is a range of positions instead of a single position.
         size: the size of the entries' data in bytes.
         tags_bytes: the maximum size of the entries' tags in a write.
         first: the position of the first entry, once it is in a round.
@@ -90,7 +90,7 @@ class Pending:
 class Round:
     """Entries of an exclusive writer that are sent together, at consecutive positions.
 
-    States: waiting → in flight → written. If an object refuses the round, it waits again.
+    A round waits, is in flight, and finally is written. If an object refuses it, it waits again.
     """
 
     first: int

@@ -1,8 +1,8 @@
-"""Compares entries by content, and stored entries with the appends that may have written them.
+"""Compares stored entries by content with the appends that may have written them.
 
-The class does not decompress. It answers SAME_ID if an entry with the same id, length and checksum
-is stored, but in a block other than the one that was sent. The writer must then compare the
-contents, because readers learn the ids of appends: a hostile reader may have stored other data.
+The object class does not decompress. If it stores an entry with the same id, length and checksum,
+but in another block than the one sent, it answers SAME_ID. The writer must then compare the
+contents, because a hostile reader can store other data under an append id.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class AppendId(NamedTuple):
 async def compare(
     layout: Layout, ref: ObjectRef, wanted: Mapping[int, AppendId], deadline: Deadline
 ) -> dict[int, bool | None]:
-    """Return whether each position of an object that holds an entry holds the wanted one.
+    """For each position of an object that holds an entry, return whether it is the wanted entry.
 
-    None means that this is unknown, because the entry is damaged or a newer version wrote it.
-    Raises ZlogError if the object cannot be read.
+    The value is None if the entry cannot be read, because it is damaged or a newer version wrote
+    it. Raises ZlogError if the object cannot be read.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)

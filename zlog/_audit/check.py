@@ -38,9 +38,10 @@ Progress = Callable[[int, int], object]
 class Checker:
     """Checks a log window by window, and yields findings.
 
-    The objects check the bytes of their entries themselves, in parallel, and return states and
-    append ids. Entries with MACs are read by the client, because no object has the key. A state
-    that may be work in progress is reported only if a second look finds it again.
+    The objects check the checksums of their own entries, in parallel, and return each position's
+    state and append id. If the entries have MACs, the client reads and checks them itself, because
+    no object has the key. A finding that may just be work in progress is reported only if a second
+    look confirms it.
     """
 
     def __init__(

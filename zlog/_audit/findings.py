@@ -79,7 +79,7 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: the kind of the finding.
-        object: the name of the object, or of the first one if the positions are in several objects.
+        object: the object's name. If the positions are in several objects, the first one's.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence that explains the finding.
@@ -119,8 +119,8 @@ class CheckSummary(NamedTuple):
         lost: the number of positions whose data is damaged or whose object is missing.
         unreadable: the number of positions that a newer version of zlog wrote.
         objects: the number of stripe objects.
-        listed: whether the audit searched for objects that no view has. False if that was not
-            requested, or if the store does not let the client list its objects.
+        listed: whether the audit searched for objects that belong to no view. This is False if the
+            caller did not ask for it, or if the client may not list the store's objects.
         forged: the number of entries with wrong MACs. None if entries have MACs but there was no
             key to check them.
     """

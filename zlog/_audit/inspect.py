@@ -27,8 +27,8 @@ _OBJECTS_AT_ONCE = 256
 class _Looked(NamedTuple):
     """The state of a stripe object.
 
-    ``sealed`` is the lowest epoch with which the object may be sealed. ``stat`` is an errno if the
-    call failed.
+    ``sealed`` is the lowest epoch with which the object may be sealed. If the call failed, ``stat``
+    is an errno.
     """
 
     stripe: Stripe
@@ -42,7 +42,7 @@ async def walk(
 ) -> AsyncIterator[Stripe | range]:
     """Iterate over the stripes that have untrimmed positions in ``[start, end)``.
 
-    If the head has lost a stripe, its positions are yielded as a range.
+    In place of a stripe that the head has lost, a range with its positions is yielded.
     """
     position = max(start, layout.view.trim_point)
     while position < end:
@@ -86,12 +86,13 @@ async def stat_objects(
 class Inspector:
     """Compares a log's head, its directory entry and its stripe objects.
 
-    The log is in use, so a finding may be a change in progress. It counts only if a second, later
-    look finds it again.
+    The log is in use, so a difference may be caused by a change in progress. It counts as a finding
+    only if a second, later look finds it again.
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: as of that look, each position below this one was taken or below an earlier tail.
+        taken: a position. At the time of that look, every position below it was taken or below an
+            earlier tail.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -104,9 +105,10 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Return the differences found now.
 
-        A view or a trim point is recorded after objects were made and sealed, and before objects
-        are trimmed or removed. So the head as read before the look shows which changes the objects
-        must have. The head as read after it shows which changes they may have.
+        A client makes and seals objects before it records a view, and records a trim point before
+        it trims or removes objects. The head is therefore read twice: the first read shows which
+        changes the objects must have, and the second one, after the look, shows which they may
+        have.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
@@ -137,8 +139,9 @@ class Inspector:
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
         """Return the ids of stripes that may hold positions above their end.
 
-        A stripe of an exclusive writer ends after its confirmed entries, so it may hold such
-        positions. If the head no longer has a stripe's view, its writer may have been exclusive.
+        If a log has an exclusive writer, its stripe ends after the confirmed entries, so it may
+        hold unconfirmed ones above its end. If the head no longer has a stripe's view, its writer
+        may have been exclusive as well.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -32,8 +32,8 @@ class _Stray(NamedTuple):
 class Strays:
     """Finds stripe objects that a log does not use.
 
-    The first look lists the store's objects. It may find objects of a stripe that is just being
-    made or removed, so a second look checks them again.
+    The first look lists the store's objects. Some of the objects that it finds may belong to a
+    stripe that is being made or removed at that moment, so a second look checks them again.
 
     Attributes:
         listed: whether the store let the client list its objects.

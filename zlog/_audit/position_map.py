@@ -23,14 +23,14 @@ _LOOKED_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class PositionCell:
-    """Consecutive positions, with a count of their states.
+    """Consecutive positions, and how many of them are in each state.
 
-    In a cell with more than 256 positions, only 256 in the middle are checked.
+    If a cell has more than 256 positions, only 256 in its middle are checked.
 
     Attributes:
         start: the first position.
         end: one past the last position.
-        looked: the number of checked positions, which is the sum of the following numbers.
+        looked: the number of checked positions, which is the sum of the numbers below.
         written: the number of entries.
         filled: the number of filled positions.
         trimmed: the number of trimmed positions.
@@ -62,8 +62,8 @@ class PositionMap:
         tail: the tail of the log.
         trim_point: all positions below it are trimmed.
         cells: the cells, in order and without gaps.
-        stripes: the stripes of the checked positions, in order. If cells are long, there may be
-            further stripes between them.
+        stripes: the stripes of the checked positions, in order. Stripes without a checked position
+            are missing.
     """
 
     start: int

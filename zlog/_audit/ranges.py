@@ -72,7 +72,7 @@ class BadRows:
 
 
 class Holes:
-    """Unwritten positions in order. Consecutive positions of a stripe are joined.
+    """Unwritten positions in ascending order, with consecutive positions of a stripe joined.
 
     Attributes:
         seen: when the last hole was seen.
@@ -137,10 +137,11 @@ class Holes:
 class Doubles:
     """Appends that are stored at more than one position.
 
-    The first walk finds the appends that occur twice. The second walk finds all their positions.
+    A first walk over the log finds the appends that occur more than once. A second walk finds all
+    positions of these appends.
 
     Attributes:
-        searched: the appends to find.
+        searched: the appends that the second walk looks for.
     """
 
     def __init__(self) -> None:
@@ -148,7 +149,7 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add appends of a window that were already seen.
+        """Add appends that were seen before and occur again in a window.
 
         Returns findings about appends that exceed the limit.
         """

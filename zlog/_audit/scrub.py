@@ -30,10 +30,10 @@ Pace = Callable[[int], Awaitable[object]]
 
 
 class _Look(NamedTuple):
-    """The reply of one operation about positions of one object.
+    """The result of one operation that checked positions of one object.
 
     Attributes:
-        seen: the positions that the reply covers, which are the first ones of the request.
+        seen: the positions that were checked, which may be only the first ones of the request.
         lost: the damaged positions.
         empty: the unwritten positions.
         bytes: the size of the checked data.
@@ -56,14 +56,15 @@ _NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 class Scrub:
     """Checks one replica of each object of a log, one operation at a time.
 
-    It checks either the primary, which serves all other calls, or a replica chosen at random for
-    each operation. Clients notice damage in another replica only once it becomes the primary.
+    It checks either the primary, which serves all other calls, or a replica that is chosen at
+    random for each operation. Without this check, damage in other replicas is noticed only when one
+    of them becomes the primary.
 
     Args:
         repair: whether to repair damage instead of only reporting it.
-        any_replica: whether to check randomly chosen replicas, which only stores on Ceph have.
-        keys_only: whether to skip data in the bytestream. An OSD that is not the primary aborts if
-            its disk cannot read that data (Ceph up to 20).
+        any_replica: whether to check randomly chosen replicas. Only stores on Ceph have several.
+        keys_only: whether to skip data in the objects' bytestream. Up to Ceph 20, an OSD that is
+            not the primary aborts if its disk cannot read that data.
         pace: a function that is called after each operation.
     """
 

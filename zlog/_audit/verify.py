@@ -24,10 +24,11 @@ _CALL_BYTES = 8 << 20
 
 
 class Verifier:
-    """Checks windows of positions. All objects of a window check their share at the same time.
+    """Checks windows of positions. All objects check their positions of a window at the same time.
 
     Attributes:
-        unreadable: the names of objects that cannot answer, so that their positions are unknown.
+        unreadable: the names of objects that cannot answer, so that the state of their positions is
+            unknown.
         vanished: the names of missing objects with positions that are not trimmed.
 
     Args:
@@ -91,7 +92,7 @@ class Verifier:
 async def check_tag_index(
     layout: Layout, end: int, deadline: Callable[[], Deadline], *, rebuild: bool
 ) -> AsyncIterator[Sequence[Finding]]:
-    """Compare tag indexes with the records below ``end``, on all objects of a stripe at once.
+    """Compare the tag indexes of a stripe's objects with their records below ``end``.
 
     Args:
         end: one past the last position.

@@ -47,9 +47,10 @@ class Osds(NamedTuple):
 
     Attributes:
         versions: the versions of their classes.
-        refusals: the negative errno of each OSD that lacks the class, may not load it, or does not
+        refusals: a negative errno for each OSD that lacks the class, may not load it, or does not
             answer.
-        silent: the OSDs that were not asked, because no object name was found that they serve.
+        silent: the OSDs that could not be asked, because no object name was found for which they
+            are the primary.
     """
 
     versions: dict[int, ClassVersion]
@@ -79,10 +80,10 @@ def _decode(reply: bytes) -> ClassVersion:
 def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:
     """Return the version of the class in each OSD of a cluster.
 
-    This makes and removes one object per OSD in the store's pool and namespace. If the process is
-    killed before the removal, an object ``zlog-probe.*`` is left, which you may remove by hand. In
-    a large cluster, some OSDs may not be found. A client whose caps do not allow ``seal`` and
-    ``remove`` gets only refusals.
+    To reach an OSD, this creates an object in the store's pool and namespace and removes it again.
+    If the process is killed in between, an object ``zlog-probe.*`` remains, which you can remove by
+    hand. In a large cluster, some OSDs may not be reached. If the client's caps do not allow
+    ``seal`` and ``remove``, all OSDs refuse.
 
     Args:
         store: a store on Ceph whose OSDs run all methods (``class=require``).

@@ -20,7 +20,7 @@ class Attempt(NamedTuple):
 
     Attributes:
         error: a negative errno.
-        step: a description of the step that failed.
+        step: which step failed.
         pool: the pool to open.
         client: the ID in ``client.ID``; empty for librados' default.
         keyring: the value of the option ``keyring``: paths, separated by commas.

@@ -12,9 +12,9 @@ Timeout = float | EllipsisType | None
 
 
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
-    """Raise TypeError or ValueError if ``seconds`` is not a valid timeout. ``what`` is its name.
+    """Raise TypeError or ValueError if ``seconds``, called ``what``, is not a valid timeout.
 
-    None is valid if ``optional``, and means no limit.
+    If ``optional``, None is valid too, and means no limit.
     """
     if seconds is None and optional:
         return
@@ -40,7 +40,7 @@ class Deadline:
     reconnections and view changes share the budget.
 
     Args:
-        seconds: the budget from now on. None means no limit, as does a time too long for locks.
+        seconds: the time from now on. None, or a time too long for locks, means no limit.
         clock: a monotonic clock in seconds.
 
     Raises:

@@ -11,9 +11,9 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of a new log, or changes to a log's options. None changes nothing.
+    """The options of a new log, or changes to a log's options. A field of None changes nothing.
 
-    Fields that are not described here are stored in the log's view, as options with their names.
+    The other fields are stored in the log's view, as options with the same names.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.

@@ -30,7 +30,7 @@ class Key:
     """A key. No repr, error or pickle shows it.
 
     Attributes:
-        id: identifies the key, 32 hex digits. It does not help to find a key that is hard to guess.
+        id: identifies the key, 32 hex digits. It can be public if the key is hard to guess.
     """
 
     __slots__ = ("_key", "id")

@@ -78,9 +78,10 @@ async def pool_size(io: Io, deadline: Deadline) -> int:
 
 
 async def explain(io: Io, error: StoreTimeout) -> None:
-    """If the monitors say that the store is full, add this to the error of a write that timed out.
+    """If a write timed out because the store is full, add the monitors' message to its error.
 
-    A full Ceph cluster delays writes until there is space, so to a writer it just looks slow.
+    A full Ceph cluster delays writes until there is space, so a writer cannot tell it from a slow
+    one.
     """
     try:
         health = await ask(io, deadline_of(io, _EXPLAIN_SECONDS), "health", detail="detail")

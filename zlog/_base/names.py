@@ -53,7 +53,7 @@ def log_of(object: str) -> str | None:
 def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
     """Return the name of a stripe object.
 
-    The name contains the log's id, so that a late writer to a removed log does not affect a new log
+    The name contains the log's id, so that a delayed write to a removed log cannot reach a new log
     with the same name. It also contains the stripe's id, which is the epoch of its creation, so
     that two clients that change the layout at the same time never create the same object.
     """

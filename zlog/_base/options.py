@@ -60,9 +60,9 @@ class StripeLimits(NamedTuple):
         )
 
     def fullness(self, records: int, size: int, positions: float) -> float:
-        """Return how full an object is. It is full from 1 on.
+        """Return how full an object is: 0 means empty, and 1 or more means full.
 
-        Positions count because an object can have only a limited number, even if all are trimmed.
+        Trimmed positions count too, because the number of an object's positions is limited.
         """
         return max(records / self.records, size / self.bytes, positions / STRIPE_OBJECT_POSITIONS)
 

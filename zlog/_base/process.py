@@ -1,9 +1,9 @@
-"""Handles belong to the process that made them. In a forked child, every call on one fails.
+"""Makes every call on a handle fail in a forked child of the process that made the handle.
 
-A fork copies only the calling thread, so locks that other threads held stay locked in the child. No
-call may begin there. Before the child runs anything else, each inherited handle changes its class
-to one that refuses calls. This covers methods that were bound before the fork, and costs the parent
-nothing. A call that is running during the fork fails at its next request, because its ``Io`` is a
+A fork copies only the calling thread, so a lock that another thread held stays locked in the child.
+Therefore, before the child runs anything else, each inherited handle changes its class to one that
+refuses calls. This covers methods that were bound before the fork, and costs the parent nothing. A
+call that is running during the fork fails in the child at its next request, because its ``Io`` is a
 handle.
 """
 

@@ -26,13 +26,13 @@ from zlog.errors import (
 
 
 class _Meaning(NamedTuple):
-    """The meaning of a code.
+    """The meaning of a code, from which the exception is made.
 
     Attributes:
-        why: an explanation; None means the system's message.
+        why: an explanation; None means the system's message for the errno.
         hint: the hint; None means the hint of the exception's class.
         kind: the exception's class.
-        retryable: whether to retry; None means the attribute of the exception's class.
+        retryable: whether a retry may succeed; None means the class's own attribute.
     """
 
     why: str | None

@@ -42,7 +42,8 @@ class NotConnected(SequencerUnavailable):
     """No connection to the sequencer could be made.
 
     Attributes:
-        refused: whether the machine refused the connection, because no process listens there.
+        refused: whether the machine refused the connection, because no process listens at the
+            address.
     """
 
     refused: bool = False
@@ -71,10 +72,10 @@ class Grant(NamedTuple):
 class LogAddress(NamedTuple):
     """A log in a pool of the cluster. Pool and namespace are empty if the store is not on Ceph.
 
-    ``log_id`` distinguishes a log from a removed log with the same name, whose epochs have the same
-    numbers. ``store`` is the identity of the store, which distinguishes the store from a restored
-    copy with the same log ids. It is empty if unknown. It is also empty within a sequencer, which
-    has already checked it.
+    ``log_id`` distinguishes the log from a removed log with the same name, whose epochs have the
+    same numbers. ``store`` is the store's identity, which distinguishes it from a restored copy
+    with the same log ids. It is empty if it is unknown, and within a sequencer, which has already
+    checked it.
     """
 
     pool: str
@@ -88,9 +89,10 @@ class LogAddress(NamedTuple):
         return f"{where}/{self.name}" if where else self.name
 
     def encode(self) -> bytes:
-        """Return the payload of an OPEN: pool, namespace, name, id in hex, and any identity.
+        """Return the payload of an OPEN frame.
 
-        NUL bytes separate the parts.
+        It consists of pool, namespace, name, id in hex and the identity, if any, with NUL bytes
+        between them.
         """
         store = f"\0{self.store}" if self.store else ""
         return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
@@ -110,23 +112,23 @@ class LogAddress(NamedTuple):
 
 
 class SequencerClient(Protocol):
-    """A client of any kind of sequencer. The coroutines of blocking clients never suspend.
+    """A client of any kind of sequencer. A blocking client's coroutines never suspend.
 
     A grant in a higher epoch than the caller's means that the caller's view is out of date.
 
     All methods except ``close`` raise:
-        SequencerUnavailable: the sequencer cannot be reached, or refuses, or the connection ends
-            during the call. NEXT can then be repeated: unused positions are holes.
+        SequencerUnavailable: the sequencer refuses or cannot be reached, or the connection ends
+            during the call. It is safe to repeat ``next``, because unused positions are just holes.
         SequencerTimeout: the deadline passed.
         LogNotFound: the log does not exist.
         StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Report that ``dead_epoch`` has ended, if it is not 0, and open the log in a later one.
+        """Open the log, in an epoch later than ``dead_epoch`` if that is not 0.
 
-        The grant's position is the tail. If the sequencer finds that the epoch has not ended, it
-        stays in that epoch. The other methods open the log when they need it.
+        The returned grant's position is the tail. The sequencer checks whether ``dead_epoch`` has
+        ended, and if not, it stays in that epoch. The other methods open the log when they need it.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

@@ -11,8 +11,8 @@ _SHIFT_AT: Final = 16
 class Striping(NamedTuple):
     """How positions are distributed over a stripe's objects.
 
-    The objects take turns. In each turn an object gets ``stripe_unit`` consecutive positions, so
-    position p is in the object with the number ``p // stripe_unit % width``.
+    Each object in turn gets ``stripe_unit`` consecutive positions, so position p is in the object
+    with the number ``p // stripe_unit % width``.
 
     Attributes:
         width: the number of objects.
@@ -72,7 +72,7 @@ class Striping(NamedTuple):
 
 
 class ObjectPositions(Sequence[int]):
-    """Consecutive positions of a stripe object, as a sequence.
+    """The positions of a stripe object in a range, as a sequence.
 
     Attributes:
         start: the first position, if there is one.

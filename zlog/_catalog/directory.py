@@ -1,8 +1,8 @@
-"""The store's directory: lists of its logs, in shards, and the announced sequencer.
+"""The store's directory: sharded lists of its logs, and the announced sequencer.
 
-A hash of the names spreads a list over several objects, so that no object has too many keys for
-Ceph, and many clients can create logs at once. The class's ``directory_*`` methods run on these
-objects (docs/formats/directory.md).
+A list is spread over several objects by a hash of the names, so that no object gets too many keys
+for Ceph, and many clients can create logs at once. The object class's ``directory_*`` methods run
+on these objects (docs/formats/directory.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HINT_ID = 0
 
 
 class Page(NamedTuple):
-    """Some names of a list.
+    """A part of a list of names.
 
     Attributes:
         names: all names up to ``end``, in order.
@@ -149,9 +149,9 @@ class Directory:
     Attributes:
         logs: the names of all logs. A name is added after the log's head is created, and removed
             before the head is removed.
-        used: a hint: the logs that clients have open at the leading sequencer. The next leader
-            takes them over.
-        retained: a hint: the logs that have a retention.
+        used: the logs that clients have open at the leading sequencer, so that the next leader can
+            take them over. It may be out of date.
+        retained: the logs that have a retention. It may be out of date.
     """
 
     def __init__(self, io: Io) -> None:

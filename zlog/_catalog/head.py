@@ -24,10 +24,10 @@ class HeadState(NamedTuple):
 
     Attributes:
         counter: the last epoch that was taken.
-        tail_floor: the tail of a new epoch must not be below it.
+        tail_floor: a lower bound of the tail in every new epoch.
         trim_point: all positions below it are trimmed.
         log_id: the log's id. A log that is removed and created again gets another id.
-        view: the newest view; None if the creation of the log was never finished.
+        view: the newest view; None if the log was not completely created.
     """
 
     counter: int
@@ -90,12 +90,12 @@ class Head:
     async def epoch_next(
         self, deadline: Deadline, *, width: int = 0, above: int = 0
     ) -> tuple[int, int]:
-        """Increment the durable counter. Returns the new epoch and the final tail floor.
+        """Take a new epoch, by incrementing a durable counter. Returns it and the final tail floor.
 
-        After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, a stripe
-        of this width, which may be created in the epoch, is first recorded as pending, so that its
-        objects are found if the client dies. ``above`` is an epoch with which an object was sealed
-        although no client was given it. The counter moves above it, or as near as the head allows.
+        After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, the head
+        first records a pending stripe of this width, so that its objects are found if the client
+        creates them and dies. ``above`` is an epoch with which an object was sealed although no
+        client took it. The counter moves above it, or as near as the head allows.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
@@ -112,8 +112,8 @@ class Head:
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
         """Record that ``tail`` was shown to a client in ``epoch``.
 
-        Returns OK, or STALE_EPOCH if a higher epoch was taken since, or BEYOND_STRIPE if a tail
-        that high needs a new stripe. The last two record nothing. Raises LogNotFound if the log was
+        Returns OK if it was recorded, STALE_EPOCH if a higher epoch has been taken, or
+        BEYOND_STRIPE if a tail that high needs a new stripe. Raises LogNotFound if the log was
         removed, even if another log has its name now.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
@@ -127,9 +127,9 @@ class Head:
     ) -> int | None:
         """Record that every position below ``position`` is trimmed. The trim point never decreases.
 
-        Archived stripes that are wholly below it become pending. If a cursor is below ``position``
-        and ``past_cursors`` is not set, nothing is recorded, and the lowest cursor's position is
-        returned.
+        Archived stripes that are wholly below it become pending, to be removed. If a cursor is
+        below ``position`` and ``past_cursors`` is not set, nothing is recorded, and the lowest
+        cursor's position is returned.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -167,7 +167,7 @@ class Head:
     ) -> tuple[int, list[tuple[int, int]]]:
         """Return the newest view's epoch, and ``(id, width)`` of each pending stripe, ascending.
 
-        A stripe whose id is above that epoch may belong to a view that will still be proposed.
+        A stripe whose id is above that epoch may belong to a view that is about to be proposed.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True

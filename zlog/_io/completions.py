@@ -20,9 +20,9 @@ _KEY = "completions"
 
 
 class Completions:
-    """Wakes an event loop when calls of any of its handles are answered, through one descriptor.
+    """Wakes an event loop, through one file descriptor, when calls of its handles are answered.
 
-    It exists as long as a handle is open.
+    It exists as long as the event loop has an open handle.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, world: World) -> None:
@@ -76,7 +76,7 @@ class Completions:
 
 
 class CallsUnderWay:
-    """Calls in progress on an event loop, with one future.
+    """Calls that one future on an event loop waits for.
 
     Attributes:
         handle: the handle that started the calls.

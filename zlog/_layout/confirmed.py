@@ -1,9 +1,9 @@
 """Finds the end of the confirmed entries of an exclusive log.
 
 The log's writer takes consecutive positions, and an append is confirmed once all positions below it
-are written. So the confirmed entries end at the first unwritten position. Entries above it are
-appends in flight, or were left by a writer that died. Readers stop at the end, so they fill no
-position above it. A written position stays written, so the end never moves back.
+are written. The confirmed entries therefore end at the first unwritten position, and this end never
+moves back. Entries above it are in flight, or were left by a writer that died. Readers stop at the
+end and fill no position above it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ async def confirmed_end(
 ) -> int | None:
     """Return the live stripe's first unwritten position from ``start`` on, in all or given objects.
 
-    This makes one call to each object, which knows the answer from its header. The records are
-    counted only if positions were skipped and the header does not list all of them. Returns None if
-    the caller must first refresh or change the view.
+    This usually takes one call to each object, which answers from its header. Only if positions
+    were skipped and the header does not list all of them are records counted. Returns None if the
+    caller must first refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)

@@ -101,8 +101,8 @@ def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
 class Layout:
     """The newest known view of one log. Its epoch never decreases.
 
-    A sequencer counts as lost after it was unreachable for ``sequencer_timeout`` seconds. Raises
-    WrongKey or MacsMissing if ``key`` is given and the view does not name this key.
+    A sequencer that was unreachable for ``sequencer_timeout`` seconds counts as lost. Raises
+    WrongKey or MacsMissing if a ``key`` is given that the view does not name.
     """
 
     def __init__(
@@ -211,8 +211,8 @@ class Layout:
     def adopt(self, view: View) -> View:
         """Adopt a view that was read or proposed if it is newer. Returns the newest view.
 
-        The trim point and the tail floor can increase without a new view. They never decrease here,
-        even if replies overtake each other.
+        The trim point and the tail floor can increase without a new view. Here they never decrease,
+        even if an older reply arrives after a newer one.
         """
         with self._lock:
             known = self.view
@@ -227,8 +227,8 @@ class Layout:
     async def outdated(self, view: View, deadline: Deadline) -> bool:
         """Return whether a newer view or trim point may explain a missing object of ``view``.
 
-        The object may be below a new trim point, or in an empty stripe that was replaced. Raises
-        LogNotFound if the log was removed.
+        The object may have been removed by a trim, or with an empty stripe that was replaced.
+        Raises LogNotFound if the log was removed.
         """
         newest = await self.refresh(deadline)
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
@@ -265,10 +265,10 @@ class Layout:
     async def advance(self, stale: View, deadline: Deadline, *, sealed: int = 0) -> View:
         """Return a view newer than ``stale``, which an object refused as too old.
 
-        Usually the client that sealed the objects is about to propose its view. If no view appears
-        within a short random time, that client has probably died, and this client makes the change.
-        ``sealed`` is the object's epoch, if known; the new epoch is above it. A layout change does
-        not ask the objects of ended stripes, which a hostile client may have sealed.
+        Usually the client that sealed the object is about to propose a view. If no view appears
+        within a short random time, that client has probably died, and this client changes the view
+        itself. ``sealed`` is the object's epoch, if known. The new epoch is above it, even if a
+        hostile client has sealed the object of an ended stripe.
         """
         io = self.io
         began = io.monotonic()
@@ -297,12 +297,11 @@ class Layout:
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Create a view above ``stale``. Ask its sequencer to do it, if it has one.
+        """Create a view newer than ``stale``, or let its sequencer do so if it has one.
 
         If the new epoch must be ``above`` one that no client was given, this client creates the
-        view. In a read-only store it returns a view to read with, whose epoch is the last one that
-        was taken. No object has a higher epoch, and the stripes stay the same until a writer
-        finishes the change.
+        view. In a read-only store it returns the old view with the last epoch that was taken. This
+        suffices for reading, because no object has a higher epoch.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -341,9 +340,9 @@ class Layout:
     async def renew(self, view: View, deadline: Deadline) -> View:
         """Return a newer view, because positions granted in ``view`` are taken or too high.
 
-        The tail of the new view is above the taken positions. If it is far above, the view starts a
-        new stripe. All writers need the view at the same time, so each waits for a random time, and
-        leaves the change to a client that has begun it.
+        The new view's tail is above the taken positions. If it is far above them, the view starts a
+        new stripe. Because all writers need the view at the same time, each waits for a random time
+        first, and leaves the change to a client that has already begun it.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -359,9 +358,8 @@ class Layout:
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
         """Ask the announced sequencer to take over the log if it is not the view's sequencer.
 
-        The sequencer takes over all logs anyway, but one after another. Returns whether there is a
-        newer view. Raises SequencerRefused if the sequencer and this client do not trust each
-        other, or if the sequencer has no capacity.
+        Returns whether there is a newer view. Raises SequencerRefused if the sequencer and this
+        client do not trust each other, or if the sequencer has no capacity.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:
@@ -387,7 +385,7 @@ class Layout:
     async def roll(self, full: Stripe, deadline: Deadline) -> None:
         """Start a new stripe of the same width if ``full`` is still the live stripe.
 
-        A TCP sequencer starts the stripe while it reopens the log, which takes only one epoch.
+        If the log has a TCP sequencer, the sequencer starts the stripe while it reopens the log.
         """
 
         def edit(view: View) -> View | None:
@@ -412,10 +410,10 @@ class Layout:
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
     ) -> tuple[View, list[Reply]]:
-        """Run idempotent calls that carry the view's epoch. Repeat them if the epoch is stale.
+        """Run idempotent calls that carry the view's epoch, and repeat them if the epoch is stale.
 
-        If ``calls_of`` raises StripeUnknown, the stripe is looked up first. Errors of the store are
-        returned as negative codes.
+        If ``calls_of`` raises StripeUnknown, the stripe is looked up and ``calls_of`` is called
+        again. The store's errors are returned as negative codes.
         """
         while True:
             view = self.view

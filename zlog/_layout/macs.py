@@ -12,8 +12,8 @@ class Macs:
     """The MACs of one log's entries. A log either has MACs from its creation on, or never.
 
     Attributes:
-        key: the key for encoding and decoding entries; None if they have no MACs. If they do, but
-            this client has no key, this is a placeholder.
+        key: the key for encoding and decoding entries. It is None if they have no MACs, and a
+            placeholder if they do but this client has no key.
         missing: whether entries have MACs but this client has no key.
         bytes: the size of the MAC that follows an entry's data.
     """

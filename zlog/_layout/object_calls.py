@@ -23,7 +23,7 @@ async def call_each(
     deadline: Deadline,
     *refusals: int,
 ) -> dict[ObjectRef, ReplyBytes]:
-    """Run an idempotent method on objects. Returns the replies of those that answer OK.
+    """Run an idempotent method on objects, and return the replies of those that answer OK.
 
     Raises an error if an object answers a code other than OK and ``refusals``.
     """
@@ -59,10 +59,10 @@ async def change_positions(
     deadline: Deadline,
     *refusals: Code,
 ) -> list[tuple[ObjectRef, Reply]]:
-    """Run an idempotent method on the objects of some positions. Returns each with its reply.
+    """Run an idempotent method on the objects of some positions, and return each with its reply.
 
-    The positions must ascend; trimmed ones are left out. Raises CorruptEntry if an object is
-    missing, and an error if an answer is neither OK nor in ``refusals``.
+    The positions must be in ascending order. Trimmed positions are left out. Raises CorruptEntry if
+    an object is missing, or another error if an answer is neither OK nor in ``refusals``.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -88,9 +88,9 @@ async def prefix_end(
 ) -> tuple[View, int | None]:
     """Return where the confirmed entries end, and the view in which this holds.
 
-    The view is ``view`` or a newer one. ``known`` returns the end in a view as far as it is known,
-    which is at least the start of the live stripe. It may return None to end the search without a
-    result, or raise.
+    That view is ``view`` or a newer one. ``known`` returns a position up to which all entries of a
+    view are confirmed, at least the start of the live stripe. It may return None to end the search
+    without a result, or raise an error.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

@@ -14,11 +14,11 @@ _SLACK_SECONDS = 0.01
 
 
 class Outage:
-    """Measures how long attempts to reach one view's sequencer have failed, from first to last.
+    """Measures for how long all attempts to reach a view's sequencer have failed.
 
-    A successful attempt resets the measurement. A pause of more than ``limit`` seconds between two
-    failures resets it as well, because the sequencer may have been reachable in between. After
-    ``limit`` seconds the sequencer counts as lost.
+    After ``limit`` seconds the sequencer counts as lost. A successful attempt resets the
+    measurement. So does a pause of more than ``limit`` seconds between two failures, because the
+    sequencer may have been reachable in between.
     """
 
     def __init__(self, io: Io, limit: float) -> None:

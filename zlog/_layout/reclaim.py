@@ -1,9 +1,9 @@
 """Removes stripe objects that no view needs.
 
-These are the objects of pending stripes, which the head lists (docs/formats/stripe-index.md), and
-of ended stripes of the newest view that are wholly below the trim point. Readers rely on the trim
-point, which is recorded first, and conclude nothing from a missing object. Several clients may take
-a step at once, and any step may be repeated or left unfinished.
+Two kinds of stripes are removed: pending stripes, which the head lists
+(docs/formats/stripe-index.md), and ended stripes that are wholly below the trim point. The trim
+point is recorded first, so a reader that misses an object consults it. Several clients may remove
+objects at the same time, and any step may be repeated or left unfinished.
 """
 
 from __future__ import annotations

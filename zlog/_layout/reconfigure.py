@@ -31,8 +31,8 @@ _RESCUE_BYTES_MAX = 4 << 20
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
     """Create a view with another width, stripe unit or options, if the newest view has others.
 
-    A call whose reply was lost can be repeated: if the live stripe already has the width and stripe
-    unit, no new stripe starts. Raises ValueError for an option that only zlog itself may set.
+    It is safe to repeat a call: if the live stripe already has the width and stripe unit, no new
+    stripe starts. Raises ValueError for an option that only zlog itself may set.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(
@@ -89,10 +89,10 @@ async def _change(
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
     """If ``tail`` is out of bounds, return where the entries before the first long gap end.
 
-    Otherwise return ``tail``. Old object classes have no bounds, so a hostile client could take a
-    position near 2^63, or record it as a tail. Such a log has no position left and can get no new
-    view. The search starts at the live stripe's start or at the trim point. The live stripe must be
-    sealed with the epoch of ``view``, so that nothing more is written.
+    Otherwise return ``tail``. Old object classes do not check bounds, so a hostile client could
+    take a position near 2^63, or record it as a tail, and leave the log without free positions. The
+    live stripe must be sealed with the epoch of ``view``, so that nothing is written during the
+    search.
     """
     live = view.live_stripe
     if tail - live.start <= live.width * OBJECT_TAIL_MAX:

@@ -33,14 +33,14 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object refuses an epoch that is too far above its last one, and is then sealed in steps. The
-    objects' stripe starts at or above ``start``. A missing object is an error, because its entries
-    are lost. With ``missing_ok``, for the removal of a log, missing objects are skipped, as are
-    objects that a hostile client made for other positions.
+    If an object refuses an epoch because it is too far above its last one, it is sealed in steps.
+    The stripe starts at or above ``start``. A missing object is an error, because its entries are
+    lost. When a log is removed, ``missing_ok`` skips missing objects, and objects that a hostile
+    client made for other positions.
 
     Returns:
-        The objects' replies. If an object already has ``epoch`` or a higher one, the highest such
-        epoch, which means that another client is ahead.
+        The objects' replies; or, if some objects already have ``epoch`` or a higher one, the
+        highest of their epochs, which means that another client is ahead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0
@@ -73,11 +73,11 @@ async def seal(
 async def make(
     io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline, *, start: int
 ) -> int:
-    """Create the objects of a new stripe from ``start`` on. No other client seals with ``epoch``.
+    """Create the objects of a new stripe that begins at ``start``, and seal them with ``epoch``.
 
-    Returns 0 on success. If an object exists, a hostile client has guessed its name and may have
-    put anything into it. The result is then a random epoch, which that client cannot guess. The
-    epoch of the next attempt must be above it.
+    Returns 0 on success. If an object exists already, a hostile client has guessed its name and may
+    have put anything into it. The result is then a random epoch that the client cannot guess, and
+    the next attempt must use an epoch above it.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -95,7 +95,8 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
     """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
 
-    An object can have an epoch above ``epoch`` if a slow client sealed it after its stripe ended.
+    An object's epoch may be above ``epoch``, because a slow client sealed it after its stripe
+    ended.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -116,8 +117,8 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Remove a stripe that this client announced for a view that was not accepted.
 
-    If its objects were made, the head may no longer list the stripe, because another client has
-    reclaimed it. The stripe's start must be the one that was proposed for it, or 0.
+    Another client may already have reclaimed the stripe, so that the head no longer lists it. The
+    stripe's start must be the one that was proposed for it, or 0.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):

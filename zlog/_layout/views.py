@@ -1,9 +1,9 @@
-"""Changes a log's layout: epoch, seal, view. The order of the steps is the protocol.
+"""Changes a log's layout, in four steps whose order makes the change safe.
 
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
    epoch takes effect there. The seal returns the object's highest position.
-3. The new tail is set above all these positions, and above every tail shown to a client.
+3. The new tail is chosen above all these positions, and above every tail shown to a client.
 4. The view is proposed. The head accepts it only if it builds on the view that is still the newest.
 
 A new view may end the live stripe at that tail and start the next one there, if the change requests
@@ -14,14 +14,14 @@ In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._la
 because nothing above an unwritten position was ever confirmed. The next stripe begins there. It is
 empty, so the writer leaves no unwritten position below its entries.
 
-A client that dies before step 4 leaves sealed objects and no new view. Writers then find that their
-epoch is stale and that there is no newer view. The first one whose wait ends repeats the steps. The
-objects that were created for the missing view belong to a pending stripe, which the head recorded
+If a client dies before step 4, the objects are sealed but there is no new view. Writers find that
+their epoch is stale, wait for a random time, and the first whose wait ends repeats the steps.
+Objects that were created for the missing view belong to a pending stripe, which the head recorded
 in step 1 (docs/formats/stripe-index.md).
 
-If several clients take the steps at once, the accepted view may have a lower epoch than some of the
-objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
-client that sealed above the accepted view proposes its change again.
+If several clients take the steps at once, some objects may be sealed above the accepted view's
+epoch, which makes that view useless. So the other clients let the one with the highest epoch
+finish, and a client that sealed above the accepted view proposes its change again.
 
 Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design/layout.md.
 """
@@ -78,9 +78,10 @@ _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 
 @dataclass(slots=True)
 class _Attempt:
-    """One epoch of a change, and the stripe that it may create.
+    """One attempt to change a view, with its epoch and the stripe that it may create.
 
-    States: announced → made, if the view needs the stripe → in the view, or discarded.
+    The stripe is first announced in the head. If the view needs it, its objects are made. In the
+    end it is part of the accepted view, or is discarded.
     """
 
     base: View
@@ -125,9 +126,9 @@ async def change_view(
 ) -> Change | View:
     """Change the log's view.
 
-    If another client changes the view first, ``edit`` is called again with that client's view. With
-    ``removing``, a log whose removal has begun is accepted as well. ``above`` is an epoch with
-    which objects were sealed. The new epoch is above it, or as close as the head allows at once.
+    If another client changes the view first, ``edit`` is called again with that client's view. A
+    log whose removal has begun is accepted only with ``removing``. ``above`` is an epoch with which
+    objects were sealed; the new epoch is above it, or as close as the head allows.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
     does not exist or is being removed, InvalidEpoch if other clients were always first, and
@@ -273,7 +274,7 @@ async def _try_change(
 def check_space(log: str, tail: int) -> None:
     """Raise LogExhausted if no whole stripe fits between ``tail`` and 2^63.
 
-    Check this before a stripe starts there, because later stripes cannot start below it.
+    Call this before a stripe starts at ``tail``, because later stripes cannot start below it.
     """
     if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
         raise LogExhausted(f"log {log!r}: no stripe fits between the tail, {tail}, and 2^63")
@@ -290,8 +291,8 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     """Return the stripes of the next view. ``made``, if given, begins at ``tail``.
 
-    Wholly trimmed stripes are left out, as are the oldest ones if there are too many. ``made``
-    replaces a live stripe without entries.
+    Wholly trimmed stripes are left out, and so are the oldest ones if there are too many. If the
+    live stripe has no entries, ``made`` replaces it.
     """
     stripes = list(base.stripes)
     if made is not None:
@@ -306,7 +307,7 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
     """Return an edit's view in which another stripe follows the live one.
 
-    None keeps the live stripe's width or stripe unit. The change sets the stripe's start and id.
+    A width or stripe unit of None means the live stripe's. The change sets the start and the id.
     """
     live = view.live_stripe
     spread = (
@@ -344,9 +345,9 @@ async def take_over(
 ) -> Change:
     """Make ``sequencer`` the sequencer of a log.
 
-    ``depose`` returns whether this sequencer may replace another one, as the holder of the lease
-    may. Raises NotLeader if the view names a sequencer that may not be replaced, or if the log's
-    options say that it has no sequencer.
+    ``depose`` returns whether this sequencer may replace another one, for example because it holds
+    the lease. Raises NotLeader if the view names a sequencer that may not be replaced, or if the
+    log's options rule out a sequencer.
     """
 
     def edit(view: View) -> View:

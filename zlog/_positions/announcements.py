@@ -1,8 +1,8 @@
-"""Finds a sequencer for a log without one, by the announcement in the store's directory.
+"""Finds a sequencer for a log that has none, from the announcement in the store's directory.
 
-The announcement is a hint. If the announced sequencer is gone for good, a client withdraws the
-announcement, so that writers stop trying to reach it. A sequencer checks its announcement every few
-seconds (`zlog.seqr.election.leadership`), so one that was withdrawn by mistake soon returns.
+If the announced sequencer seems to be gone for good, a client withdraws the announcement, so that
+writers stop trying to reach it. A mistake does no harm: a sequencer checks its announcement every
+few seconds (`zlog.seqr.election.leadership`) and renews it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Announcements:
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
-        """Look for a sequencer if the view has none, but at most once per interval.
+        """If the view has no sequencer, look for one, but at most once per interval.
 
         Raises SequencerRefused if the announced sequencer and this client do not trust each other.
         """

@@ -1,8 +1,8 @@
-"""Notifications for readers that wait for entries of a log without a sequencer.
+"""Wakes readers that wait for entries in a log without a sequencer.
 
 Waiting readers watch an empty object, and writers notify its watchers when there may be more
-entries. A notification is only a hint: it may be lost, and a client may not be allowed to watch. So
-readers also poll, less often while notifications arrive in time.
+entries. Because a notification may be lost, and some clients may not watch objects, readers also
+poll. They poll less often while notifications arrive in time.
 
 Source: docs/design/exclusive-writers.md.
 """
@@ -45,7 +45,7 @@ class Notifications:
         self._refused_until = -math.inf
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for a notification after number ``number``. Returns whether one came in time.
+        """Wait for a notification later than ``number``. Returns whether one came in time.
 
         With number 0, this waits until the object is watched, so no later notification is missed.
         """

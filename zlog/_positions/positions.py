@@ -1,8 +1,8 @@
-"""Finds the next position of a log, from its sequencer or from its objects (the slow way).
+"""Finds a log's next position, from its sequencer or, in the slow way, from its objects.
 
-While a view names a sequencer, no client takes positions in the slow way. A client that has not
-reached the sequencer for long enough first brings in a view without it. So the grants of
-sequencers, the answers of ``tail()`` and the positions taken in the slow way never conflict.
+While a view names a sequencer, no client takes positions in the slow way. A client that cannot
+reach the sequencer for long enough first installs a view without it. Positions granted by a
+sequencer and positions taken in the slow way therefore never conflict.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class Positions:
 
         Raises:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
-            SequencerRefused: the sequencer and this client do not trust each other. The slow way
-                would need a view without the sequencer, for all clients.
+            SequencerRefused: the sequencer and this client do not trust each other.
             SequencerBusy: the sequencer had no capacity for this client before the time was up.
         """
         attempt = tried = 0
@@ -136,8 +135,8 @@ class Positions:
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
         """Return the tail, or ``end`` if it is lower.
 
-        If ``end`` is below the tail floor, this needs no request. The tail floor of an exclusive
-        log is not used, because only a hostile client records one.
+        If ``end`` is below the tail floor, this needs no request. In an exclusive log the tail
+        floor is ignored, because only a hostile client records one.
         """
         view = self.layout.view
         if end is not None and end <= view.tail_floor and view.writer is None:
@@ -148,8 +147,8 @@ class Positions:
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
         """Return the next position that will be granted.
 
-        A checked tail is linearizable: it is above all entries that were acknowledged before the
-        call, and never below an earlier checked tail, even if the sequencer changes. This costs one
+        A checked tail is linearizable, even if the sequencer changes: it is above all entries that
+        were acknowledged before the call, and never below an earlier checked tail. It costs one
         operation on the head object.
         """
         while True:
@@ -258,9 +257,9 @@ class Positions:
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
         """Ask the sequencer for the tail. Returns None if no sequencer serves this view.
 
-        After None, if there is no newer view, the tail can be read from the objects. It is a valid
-        tail, but not a grant: it is above all acknowledged entries, and the tail floor is above all
-        tails shown before. So a reader never needs to change the view.
+        If it returns None and there is no newer view, the tail can be read from the objects
+        instead. That tail is above all acknowledged entries, so a reader never needs to change the
+        view.
         """
         if not view.sequencer:
             return None
@@ -278,7 +277,7 @@ class Positions:
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait at the sequencer, or poll the objects once. Returns None if the tail is unchanged.
 
-        In an exclusive log, this asks only the object that has ``position``.
+        In an exclusive log, only the object that holds ``position`` is polled.
         """
         view = self.layout.view
         if view.writer is not None and position >= view.live_stripe.start:
@@ -307,11 +306,12 @@ class Positions:
             _logger.warning("log %r %s: %s. %s", log, what, refused, refused.hint)
 
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
-        """Return the view, and the tail from the highest position in each live stripe object.
+        """Return the view, and the tail as computed from the objects of the live stripe.
 
-        The tail of a mirror is its tail floor, above which rounds may be incomplete. The tail of an
-        exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
-        rest can be read. With ``whole`` they are errors: a grant must be above all entries.
+        The tail is above the highest position in each object. A mirror's tail is its tail floor,
+        and an exclusive log's is the end of its confirmed entries. Lost objects are skipped, so
+        that the rest can be read. With ``whole`` they are errors, because a grant must be above all
+        entries.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.
@@ -351,8 +351,8 @@ class Positions:
     ) -> tuple[View, int, bool]:
         """Ask every object of the live stripe for its highest position.
 
-        ``check`` may raise to end the call for a view. Returns the view, one past the highest
-        position, and whether an object is missing although its stripe is still live.
+        ``check`` gets each view, and can raise an error to end the call. Returns the view, one past
+        the highest position, and whether an object is missing although its stripe is still live.
         """
 
         def calls(view: View) -> list[Call]:

@@ -22,15 +22,15 @@ _DATA_BYTES_MAX = 2**31 - 1
 class Columns:
     """Entries in ascending order of position, and the gaps between them.
 
-    The four columns have the layout of Apache Arrow's buffers. Libraries that accept buffers
-    (``pyarrow.py_buffer``, ``numpy.frombuffer``) use them without a copy. They may share the memory
-    of a whole window, so copy the parts that you keep for long.
+    The first four attributes are buffers in Apache Arrow's layout, which other libraries can use
+    without a copy (``pyarrow.py_buffer``, ``numpy.frombuffer``). They may share the memory of a
+    whole window, so copy the parts that you want to keep.
 
     Attributes:
         positions: the position of each entry; n × int64.
         timestamps: when each entry was appended, by its writer's clock; n × int64, µs since
             1970-01-01 UTC.
-        offsets: the bounds of the entries, starting at 0; (n + 1) × int32. Entry i is
+        offsets: where each entry's data begins and ends; (n + 1) × int32. Entry i is
             ``data[offsets[i]:offsets[i + 1]]``.
         data: the bytes of all entries, one after another.
         gaps: the positions that hold no entry. If only some stripe objects are read, a gap covers

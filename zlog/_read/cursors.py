@@ -1,8 +1,8 @@
-"""Named cursors. The log's head object stores the next position of a reader.
+"""Named cursors, each of which stores a reader's next position in the log's head object.
 
-A commit moves a cursor only forward, and the head refuses trims that would pass a cursor. Only a
-reset moves a cursor back, and only a trim that ignores cursors passes it. The head does each of
-these in one atomic step (cls_zlog/head/cursors.cc).
+A commit can move a cursor only forward, and a reset can move it anywhere. The head refuses a trim
+that would pass a cursor, if the trim does not explicitly ignore cursors. Each of these operations
+is atomic (cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads a log in order: either a range once, or from a position on without end.
+"""Reads a log in order, either a range of it once or everything from a position on.
 
-A window is a range of positions that is read with one operation per stripe object. While the caller
-works on one window, the next two are already requested.
+The log is read in windows, which are ranges of positions read with one operation per stripe object.
+While the caller works on one window, the next two are already requested.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ReadOptions:
     Attributes:
         tags, match: the tags of the entries to read; see :meth:`zlog.Log.read_range`.
         hole_timeout: how many seconds to wait for a hole; by default the handle's timeout.
-        passes_holes: whether the reader continues after a hole that it could not fill.
+        passes_holes: whether to continue after a hole that cannot be filled.
         indexes, window_bytes, with_tags: settings for columns; see :meth:`zlog.Log.read_columns`.
 
     Raises ValueError if an index is negative or ``window_bytes`` is below 1.
@@ -108,15 +108,15 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    A gap at the end of a window is held until the next window shows whether it continues. It is
-    returned at once at the tail, and at a hole at which the reader stops.
+    A gap at the end of a window is held back until the next window shows whether it continues. At
+    the tail, and at a hole at which the reader stops, it is returned at once.
 
-    A window has about ``window_bytes`` of the options, and at most ``bytes_max``.
+    A window has about as much data as the option ``window_bytes``, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
-        with_ids: how many of the next windows request the ids of clients that filled positions. It
-            is 0 until a window has fills, which is then read again. Ids cost 25 bytes per entry.
+        with_ids: for how many more windows to request the ids of clients that filled positions. It
+            is 0 until a window has filled positions; that window is then read again with ids.
     """
 
     with_ids = 0
@@ -142,10 +142,10 @@ class Prefetcher(ABC, Generic[T]):
 
     @abstractmethod
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[T, int, int]:
-        """Return a window's content, its bytes of data, and the end of the content.
+        """Return a window's content, the size of its data in bytes, and the end of the content.
 
         If the content ends at a hole, another call returns the rest. If the data reaches the limit,
-        the window's ``end`` decreases. Positions below ``tail`` are read after the window.
+        the window's ``end`` decreases, and the positions after it are left to the next window.
         """
 
     @abstractmethod
@@ -188,9 +188,10 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read the positions ``rest`` into a window's ``found``, because its replies lack them.
+        """Read the positions ``rest``, which a window's replies lack, into its ``found``.
 
-        The replies have ``data_bytes`` of data. The window ends where its data reaches the limit.
+        The replies contain ``data_bytes`` of data. The window ends where its data reaches the
+        limit.
         """
         found = window.found
         assert found is not None
@@ -369,9 +370,9 @@ def range_reader(
 
 
 class Follower:
-    """Reads from ``start`` on, waits at the tail for more entries, and stops at an open hole.
+    """Reads from ``start`` on, waits at the tail for more entries, and does not pass open holes.
 
-    In a `ReadOnlyStore` no hole can be filled, so the reader waits for a hole and then passes it.
+    In a `ReadOnlyStore` no hole can be filled, so it passes a hole after waiting for it.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:

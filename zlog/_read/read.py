@@ -1,7 +1,7 @@
 """Reads positions, waits for holes and fills them.
 
-A reader waits for a hole below the tail and then fills it. The object decides whether the writer or
-the reader was first, so two readers never disagree about a position.
+A reader waits for a hole below the tail to be written, and then fills it. The object decides
+whether the writer or the reader was first, so two readers never disagree about a position.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _FILL_AHEAD_GROWTH = 4
 class HoleTimeout:
     """How long one reader waits for holes.
 
-    Several holes are waited for only once, because positions that were granted before the wait have
-    been open as long as the first hole.
+    One wait serves for several holes, because all positions that were granted before it have been
+    open at least as long as the wait.
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means never to fill one.
-        overdue: the reader has already waited for all positions below this one.
+        overdue: a position. The reader has already waited for all positions below it.
     """
 
     seconds: float | None
@@ -71,7 +71,7 @@ class HoleTimeout:
 class Window:
     """A range of positions that is being read, with one operation per stripe object.
 
-    States: started → decoded → returned, in several steps if the reader must wait for a hole.
+    A window is started, then decoded, then returned, in several steps if it has open holes.
 
     Attributes:
         start: the first position that was not returned yet.
@@ -81,7 +81,7 @@ class Window:
         parts: the positions that each call requests.
         started: the calls.
         decoded: the decoded replies.
-        found: slots of the positions that ``decoded`` has no final answer for; None until decoded.
+        found: the slots of positions for which ``decoded`` has no final answer. None until decoded.
     """
 
     start: int
@@ -101,7 +101,7 @@ class Reader:
         layout: the layout of the log.
         budget: the time budgets of the handle.
         positions: finds the log's tail. The reader fills nothing at or above the checked tail,
-            because the next sequencer may grant positions there again.
+            because positions there may be granted again.
         with_data: if False, all entries have empty data, and checksums and MACs are not checked.
     """
 
@@ -134,9 +134,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns the slots of the first positions of each object, at least one slot in all. If the
-        trim point or the layout has changed, it returns none, and the next call uses the new one.
-        ``writers`` gets the id of each entry's writer.
+        Returns the slots of the first positions of each object, and at least one slot in total. If
+        the trim point or the layout has changed, it returns none, and the caller must repeat the
+        call. The id of each entry's writer is added to ``writers``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -190,11 +190,11 @@ class Reader:
     ) -> None:
         """Read damaged positions from other replicas of an object.
 
-        A replica that lacks a position proves nothing, because it may have lost the position. While
-        OSDs come and go, the primary may answer for all replicas, so they are asked repeatedly. A
-        position counts as lost once all replicas have answered. ``found`` has gaps at the
-        positions, and gets the entries. If the layout has changed since, the positions are removed
-        from ``found`` and must be read again. Raises StoreTimeout if some replica did not answer.
+        A position counts as lost once all replicas have answered and none has it. They may have to
+        be asked repeatedly, because the primary answers for all replicas while OSDs come and go.
+        The entries replace the gaps in ``found``. If the layout has changed, the positions are
+        removed from ``found`` and must be read again. Raises StoreTimeout if some replica did not
+        answer.
         """
         io, name = self._io, ref.name
         left = [p for p in damaged if not failed_lately(io, name, p)]
@@ -264,8 +264,8 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        With ``indexes``, only the stripe objects with these numbers are read. Positions of later,
-        unknown stripes are left out. Raises StripeUnknown if the stripe of ``start`` is unknown.
+        With ``indexes``, only the stripe objects with these numbers are read. The read ends before
+        the first unknown stripe. Raises StripeUnknown if the stripe of ``start`` is unknown.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
@@ -300,23 +300,24 @@ class Reader:
     ) -> int | None:
         """Wait for the holes in ``found``, and fill those that stay open.
 
-        Before a hole is filled or reported, the trim point is read from the head. A trim raises it
-        first, and its client may have died before it freed the position. If all objects' parts end
-        with holes that were filled, the following positions below ``tail`` are filled as well.
+        Before a hole is filled or reported, the trim point is read from the head, because the
+        position may just have been trimmed. If all objects' parts end with holes that were filled,
+        the following positions below ``tail`` are filled as well.
 
         Args:
             found: the slots by position. The new slots are added to it.
             holes: how long to wait for holes.
-            tail: a tail, below which all positions were granted.
+            tail: a tail of the log. All positions below it were granted.
             parts: the positions that were read from each object.
             deadline: the time budget.
-            first: the caller's next position. The reader waits only for a hole there; None means
-                that it waits for all holes.
+            first: the caller's next position. The call waits only for a hole there. If ``first`` is
+                None, it waits for all holes.
             reverse: whether the caller reads downwards.
 
         Returns:
-            The hole to wait for once the caller has returned the slots before it. None if all
-            positions are settled, or stay open, as in a read-only store after the wait.
+            The hole for which the caller must wait after it has returned the slots before it. None
+            if there is no such hole, or if the wait is over and holes stay open, as in a read-only
+            store.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
@@ -372,7 +373,7 @@ class Reader:
     ) -> None:
         """Fill the positions after ``parts``, in each object up to the first written position.
 
-        A client may take a million positions and write none of them. So each round fills more
+        A client may take a million positions and write none of them, so each round fills more
         positions than the previous one, up to the limit of one operation.
 
         Args:
@@ -399,7 +400,7 @@ class Reader:
     async def _fill_runs(
         self, runs: Sequence[ObjectPositions], deadline: Deadline
     ) -> list[int | None]:
-        """Fill one run of positions in each of some objects of a stripe, as a whole or not at all.
+        """Fill one run of positions in each of some stripe objects, as a whole or not at all.
 
         Returns the first taken position of each run, or None for a run that was filled.
         """

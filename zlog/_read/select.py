@@ -1,9 +1,9 @@
 """Reads the entries that have some tags, or a range backwards.
 
-The class selects the entries (``select``, docs/formats/wire.md), so only matching entries leave the
-store. An object reports how far it has searched, and which positions it could not search. These are
-unwritten, lost or unreadable, and each may hide a matching entry, so the reader reads them one by
-one, waits for them and fills them. After that, all readers find the same entries.
+The object class selects the entries (``select``, docs/formats/wire.md), so only matching entries
+leave the store. An object reports how far it has searched, and which positions it could not search,
+because they are unwritten, lost or unreadable. The reader reads these individually, and waits for
+holes and fills them, so that all readers find the same entries.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match that a caller passed.
 
-        Raises InvalidTag or TypeError if tags are invalid or too many, ValueError if there are
-        none.
+        Raises InvalidTag or TypeError if tags are invalid or too many, or ValueError if none are
+        given.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match must be "any" or "all", not {match!r}')
@@ -93,7 +93,7 @@ class _Part:
     Attributes:
         ref: the object.
         start, end: the positions left to search are in ``[start, end)``.
-        items: the results that were not returned yet, in reading order.
+        items: the results that have not been returned yet, in reading order.
         hole: the hole at which the search stopped. The reader waits for it when it gets there.
     """
 
@@ -154,7 +154,7 @@ class _TagSearch:
         """Search ``[start, end)`` of a stripe for the next items.
 
         Returns:
-            The items, and the start of the next call, or its end in reverse. None if the log was
+            The items, and where the next call starts (in reverse: ends). None if the log was
             trimmed during the search.
         """
         reverse = self._reverse
@@ -181,8 +181,8 @@ class _TagSearch:
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
         """Let the objects search the next piece of their parts. Returns False after a trim.
 
-        If a hole is ``first``, the reader's next position, the call waits for it. Otherwise the
-        object's part stops at the hole, so that the reader gets the items before it.
+        If there is a hole at ``first``, the reader's next position, the call waits for it. At any
+        other hole, the object's part stops, so that the reader gets the items before it.
         """
         reverse = self._reverse
         parts = [
@@ -241,8 +241,8 @@ class _TagSearch:
     ) -> tuple[list[Slot], int | None]:
         """Read and settle positions.
 
-        Returns the matching entries, the gaps that may hide one, and the hole at which the reading
-        stopped; see :meth:`_ask`.
+        Returns the matching entries, the gaps that may hide matching entries, and the hole at which
+        reading stopped; see :meth:`_ask`.
         """
         result: list[Slot] = []
         hole = None
@@ -280,7 +280,8 @@ def doubtful_places(
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
     """Return the first ``most`` positions (in reverse: the last), and whether these are all.
 
-    The positions ascend. Their number is limited: a hostile writer can leave millions of holes.
+    The positions are in ascending order. A limit is needed because a hostile writer can leave
+    millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -368,8 +369,8 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    If ``wanted`` is None, it reads all entries instead of searching for tags. An ``end`` of None
-    means the tail as of the first call. The reply of one object has up to ``entries_max`` entries.
+    If ``wanted`` is None, it reads all entries. An ``end`` of None means the tail at the time of
+    the first call. One object's reply has at most ``entries_max`` entries.
     """
 
     def __init__(

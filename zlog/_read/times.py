@@ -1,8 +1,8 @@
 """Finds positions by time.
 
-An entry has the time at which it was appended, by its writer's clock. A log is ordered by position
-and not by time, so times rise along a log only if the writers' clocks agree. Otherwise the search
-finds one of the positions at which the log passes the wanted time.
+An entry stores the time of its append by its writer's clock. A log is ordered by position, so times
+ascend along the log only if the writers' clocks agree. Otherwise the search finds one of the
+positions at which the log passes the wanted time.
 """
 
 from __future__ import annotations

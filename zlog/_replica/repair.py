@@ -25,7 +25,7 @@ async def damaged(
 ) -> list[bytes]:
     """Return the attributes and keys of an object that are missing or fail their checksum.
 
-    In a stripe object, only the header is checked; `verify` checks its positions. With
+    In a stripe object, this checks only the header, and `verify` checks the positions. With
     ``any_replica``, a random replica is read instead of the primary.
     """
     found: list[bytes] = []
@@ -61,8 +61,8 @@ async def repair_values(
 async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
-    Returns the record's last position. Returns None if no replica has the whole record, or if it is
-    no longer damaged.
+    Returns the record's last position, or None if no replica has the whole record or if it is no
+    longer damaged.
     """
     return await _repair(io, object, b"", position, deadline)
 
@@ -87,9 +87,9 @@ async def _salvage(
 ) -> messages.SalvageReply | None:
     """Return a value from the newest replica.
 
-    If the primary has the index of a record, any sound replica will do. Otherwise all replicas must
-    answer, because any of them may be the newest. Returns None if a replica did not answer, if no
-    replica has the value, or if they contradict each other.
+    If the primary has a record's index, any sound replica will do. Otherwise all replicas must
+    answer, because any of them may be the newest. Returns None if a required replica did not
+    answer, no replica has the value, or they contradict each other.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
@@ -120,8 +120,8 @@ async def answers(
 ) -> list[Reply]:
     """Replace replies that report damage by replies of sound replicas, if there are any.
 
-    If the primary's bytes are damaged, a call that only reads is sent to other replicas. A call
-    that changes the object is repeated after a repair, so it must be idempotent.
+    A call that only reads is sent to other replicas. A call that changes the object is repeated
+    after a repair, so it must be idempotent.
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):

@@ -44,8 +44,8 @@ _FAILED_MAX = 1 << 16
 class Replicas:
     """The replicas of an object, which are chosen at random and asked one after another.
 
-    Ordinary calls go to the primary; this class is for calls that found damage there. ``method``
-    must only read. Asking takes only a part of the time until ``deadline``.
+    They are asked after an ordinary call, which goes to the primary, has found damage there.
+    ``method`` must only read. Asking takes only a part of the time until ``deadline``.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas there should be, after the first one did not help.
+        """Find out how many replicas to ask, after the first one did not help.
 
-        Only later answers count, because an OSD that restarts gets another number.
+        Earlier answers do not count, because an OSD that restarts gets another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -107,8 +107,8 @@ class Replicas:
     async def all_answered(self) -> bool:
         """Return whether every replica of the object has answered.
 
-        If replicas cannot be distinguished, this returns whether all are up. In both cases, the
-        monitors must report that no OSD has come or gone since.
+        If replicas cannot be distinguished, this returns whether all are up. In either case it
+        returns False if an OSD has come or gone in the meantime.
         """
         if self._one_replica:
             return True
@@ -156,9 +156,9 @@ def note_failed(
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    Positions never change, so for them one answer is enough. For any other value, a replica may
-    have missed the last change. So all replicas must answer, and the sound ones must agree;
-    otherwise the call times out.
+    For positions one answer is enough, because they never change. For any other value, a replica
+    may have missed the last change, so all replicas must answer and the sound ones must agree.
+    Otherwise the call times out.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

@@ -1,6 +1,6 @@
 """The TCP client for asyncio: one connection for any number of concurrent calls.
 
-All requests of one iteration of the event loop are sent in one write.
+All requests that are made in one iteration of the event loop are sent in one write.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The blocking TCP client, for all threads of a process.
 
-The threads share one connection, which has no thread of its own. One of the threads that wait for
-an answer leads: it reads from the socket and passes answers to the others. Once it has its own
-answer, another thread leads. So a single thread needs one write and one read per call.
+The threads share one connection, which has no thread of its own. One of the waiting threads reads
+from the socket and passes answers to the others. Once it has its own answer, another thread takes
+over. So if only one thread uses the connection, a call takes one write and one read.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Credentials:
         ca: the authorities (PEM) that may sign a sequencer's certificate; by default the system's.
         certificate: this client's certificate (PEM), for sequencers that require one.
         key: the certificate's private key (PEM), if it is not in the same file.
-        token_file: a shared secret. With it, the client refuses sequencers that do not know it.
+        token_file: a shared secret. The client then refuses sequencers that do not know it.
     """
 
     ca: str = ""

@@ -1,4 +1,4 @@
-"""Connects to a sequencer: one link for all handles of a process or an event loop.
+"""Connects to a sequencer, with one link for all handles of a process or an event loop.
 
 The first caller that finds no link makes it, while others wait.
 """
@@ -32,8 +32,8 @@ class Dialer(ABC):
 
     Attributes:
         sessions: the sessions that share the link.
-        left: the logs of closed and collected sessions. A session may be collected while any lock
-            is held, so it only appends to this queue.
+        left: the logs of closed and garbage-collected sessions. A session only appends to this
+            queue, because it may be collected while any lock is held.
     """
 
     _new_guard: ClassVar[type[Guard]]

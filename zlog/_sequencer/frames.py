@@ -1,8 +1,8 @@
 """The sequencer's wire format: fixed frames of 24 bytes, shared by client and server.
 
 A frame is ``<BBHIQQ``, little-endian: type, code, log, request, a, b. Every connection starts with
-HELLO in both directions. A request has code 0 and a number that the client chooses and the answer
-repeats; answers may overtake each other. ``log`` is the handle that OPEN returned on this
+HELLO in both directions. A request has code 0 and a number chosen by the client, which its answer
+repeats, because answers can arrive in any order. ``log`` is the handle that OPEN returned on this
 connection.
 
 ======  ============================================  ==========================================

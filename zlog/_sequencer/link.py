@@ -78,7 +78,7 @@ class Lane:
 
 
 def keep_alive(connected: socket.socket) -> None:
-    """Send small frames at once, and notice within about 25 seconds that the peer has vanished.
+    """Make TCP send small frames at once, and notice a vanished peer within about 25 seconds.
 
     Without the probes, a client that waits at the tail of a quiet log would not notice a power
     failure of the sequencer's machine.

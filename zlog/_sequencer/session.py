@@ -1,8 +1,8 @@
 """The logic of a TCP sequencer client, for threads and for asyncio.
 
-A dialer makes links, which are connections that have exchanged HELLO. A link sends a request and
-returns its answer. A session opens logs when they are first used on a link, and again when the
-sequencer has forgotten them. It replaces a lost link once per call, and turns codes into errors.
+A dialer makes links, which are connections that have exchanged HELLO. A session sends its requests
+over a link. It opens a log when the log is first used on the link, and again if the sequencer has
+forgotten it. It replaces a lost link once per call, and raises errors for codes.
 
 Each handle on a log has a session. The sessions of a process share a connection to each sequencer,
 so a session must not end the connection because of a problem with its own log.
@@ -63,7 +63,7 @@ _MEANINGS: dict[int, tuple[type[ZlogError], str]] = {
 
 
 class Session:
-    """A sequencer client over TCP: see :class:`zlog._base.sequencer.SequencerClient`.
+    """A TCP client of a sequencer; see :class:`zlog._base.sequencer.SequencerClient`.
 
     Args:
         leave: a function that is called when this session is closed. It returns whether the dialer
@@ -111,7 +111,7 @@ class Session:
     ) -> Grant | None:
         """Wait until the tail is above ``position``. Returns None if the time passes first.
 
-        WAIT has no epoch. If the sequencer's epoch is lower than the caller's, the sequencer learns
+        A WAIT frame has no epoch. If the sequencer's epoch is lower than the caller's, it learns
         the higher one from the next client that appends. Until then there is nothing to wait for.
         """
         patience = deadline.sooner(timeout)
@@ -150,8 +150,8 @@ class Session:
         """Stop using the connection.
 
         The last session ends the connection, and with it all waiting calls. Any other session
-        closes the logs that no session uses any more. Calls that wait for these end in about a
-        second.
+        closes the logs that no session uses any more, and calls that wait at these logs end in
+        about a second.
         """
         if self._closed:
             return
@@ -173,8 +173,9 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log. Open the log first if necessary.
 
-        If the caller's view has a higher epoch than the sequencer, the log is opened again, and the
-        sequencer's epoch is reported as ended. The sequencer checks this, and takes over the log.
+        If the caller's view has a higher epoch than the sequencer, the log is opened again with the
+        report that the sequencer's epoch has ended. The sequencer checks this and takes over the
+        log.
         """
         lost: LinkLost | None = None
         dead_epoch = 0

@@ -1,7 +1,7 @@
 """Clients of the sequencer that processes share through an embedded store, without a daemon.
 
-It grants positions only in the epoch in which a change of view activated it
-(``zlog._layout.views``). ``open`` does not activate it.
+A change of view activates it in the new epoch (``zlog._layout.views``), and it grants positions
+only in that epoch. ``open`` does not activate it.
 """
 
 from __future__ import annotations

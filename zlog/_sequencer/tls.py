@@ -1,7 +1,7 @@
 """TLS for the blocking client, whose threads read and write at the same time.
 
-An ``ssl.SSLSocket`` does not allow this. Here OpenSSL works on memory buffers, under a lock that no
-thread holds while it waits for the network.
+An ``ssl.SSLSocket`` does not allow this. OpenSSL therefore works on memory buffers, under a lock
+that no thread holds while it waits for the network.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The token, which is a secret shared by sequencers and clients, and the proofs of knowing it.
+"""Proves that sequencer and client know the same token, which is a shared secret.
 
 The token is never sent. The client sends a random number with HELLO, and the sequencer answers with
 a challenge. The client then sends a proof, and if it is right, the sequencer sends its own. A proof
 is the first half of an HMAC-SHA256 with the token as key. It covers the side that sends the proof,
 the client's number and the challenge, so it is useless on another connection or for the other side.
 
-The token authenticates both sides. Only TLS protects the rest of the connection.
+The token authenticates both sides, but only TLS protects the rest of the connection.
 """
 
 from __future__ import annotations

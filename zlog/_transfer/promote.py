@@ -27,15 +27,14 @@ class _Promoted(Exception):
 async def promote(reader: Reader, deadline: Deadline) -> None:
     """Turn a mirror into an independent log. Other logs are not changed.
 
-    1. A view marks the mirror as ended. Its seals fence the copying process, which then reads the
+    1. A new view marks the mirror as ended. Its seals fence the copying process, which reads the
        view and stops.
-    2. Positions above the tail may belong to an unfinished round. All of them are trimmed, so that
-       below one position the log is an exact copy of its source.
-    3. A view without the mark lets appends begin above these positions.
+    2. Positions above the tail are trimmed, because they may belong to an unfinished round.
+    3. A view without the mark allows appends above these positions.
 
-    A repeated call continues an unfinished one. The second step needs a view with the mark, and
-    works only in its epoch. So it cannot trim entries that are appended after a concurrent call has
-    done the third step.
+    A repeated call continues an unfinished one. The second step works only in the epoch of a view
+    with the mark, so it cannot trim entries that are appended after a concurrent call has done step
+    3.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)

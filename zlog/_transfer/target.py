@@ -1,11 +1,11 @@
 """Writes pieces to a mirror, at the positions that they have in its source.
 
 A mirror takes no appends and has no sequencer. Its tail is its tail floor, which is raised once all
-positions below are written. Readers see nothing above the tail, where a round may be half written.
+positions below it are written. Readers see nothing above it, where a round may be half written.
 
-Entries keep their append ids, and fills keep the client that filled and the time. So writing them
-again has no effect, whether after a crash or by two processes at once. A position with other
-content refuses the write.
+Entries keep their append ids, and fills keep their time and the client that filled. Writing a piece
+again, after a crash or in another process, therefore has no effect. A write is refused if the
+position has other content.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Target:
         await self._confirm(position, deadline)
 
     async def write(self, pieces: Sequence[Piece]) -> None:
-        """Write one round, which begins at or below the tail, and raise the tail to its end.
+        """Write a round that begins at or below the tail, and raise the tail to the round's end.
 
         Raises:
             PositionTaken: the content of a position differs from the source.

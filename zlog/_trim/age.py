@@ -1,10 +1,10 @@
-"""Finds a lower bound of the age of entries, with clocks that are never set.
+"""Finds a lower bound of the age of entries, with monotonic clocks.
 
 Wall clocks may be wrong, both on writers and on the machine that enforces a limit. So a log's
-*watch* counts how long the log was watched, with clocks that start with the machine. It keeps
-*marks*. A mark has a watched time, and a position below which all positions were settled (written,
-filled or trimmed) at that time. A settled position never gets a new entry, so the entries below a
-mark are at least as old as the time watched since the mark.
+*watch* counts how long the log has been watched, by monotonic clocks. From time to time it adds a
+*mark*: the watched time, and a position below which all positions are settled (written, filled or
+trimmed). A settled position never gets a new entry, so the entries below a mark are at least as old
+as the time watched since the mark.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Progress(NamedTuple):
 
     Attributes:
         done: a position below which no entry is superseded by another entry below it.
-        end: where an unfinished pass will end. If no pass is unfinished, it is not above ``done``.
-        at: the position that the unfinished pass has reached.
+        end: where the current pass will end. If no pass has begun, it is not above ``done``.
+        at: the position that the current pass has reached.
     """
 
     done: int = 0
@@ -122,8 +122,8 @@ class Watch:
     def now(self, time: SteadyTime) -> int:
         """Return a lower bound of how long the log was watched, in µs.
 
-        Only the time between two successive rounds of the same machine counts. If another machine
-        did a round in between, part of that time may be before the marks of that round.
+        Time counts only between two successive rounds of the same machine, because the clocks of
+        different machines cannot be compared.
         """
         return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
@@ -145,7 +145,7 @@ class Watch:
         seen: Sequence[messages.CountReply],
         skew: float,
     ) -> bool:
-        """Record which clocks disagree by more than ``skew`` seconds.
+        """Check the clocks, and record which of them disagree by more than ``skew`` seconds.
 
         Returns whether the two clocks of this machine agree, so that the watched time is valid. The
         clocks of writers do not affect the age of entries.
@@ -200,11 +200,11 @@ class Watch:
 async def watch(
     reader: Reader, age: float, skew: float, deadline: Deadline
 ) -> tuple[Watch, int | None]:
-    """Do a round: find out how far the log is settled, and store the watch.
+    """Do one round of watching: find out how far the log is settled, and store the watch.
 
     Like any reader, it fills a hole that has been open longer than the hole timeout. Looking for
-    holes takes at most half the time, and the next round continues. If two rounds run at the same
-    time, only one is stored.
+    holes takes at most half the time; the next round continues. If two rounds run at the same time,
+    only one is stored.
 
     Returns:
         The watch, and how long it has watched the log, in µs. The latter is None if the clocks of

@@ -1,4 +1,4 @@
-"""Compaction by tag, which keeps only the newest of the old entries with each tag.
+"""Compacts a log: of the old entries with a tag, it keeps only the newest.
 
 A *pass* handles the part of the log that no earlier pass has handled. It first finds the newest
 entry with each tag in that part. Then it goes over the log, from the trim point to the end of that
@@ -6,8 +6,9 @@ part, and trims the superseded entries. An entry with tags is superseded if, for
 there is a newer entry with that tag. Objects list only tags and positions, and store the remaining
 entries together (cls_zlog/stripe/compact.cc).
 
-A client may die after any step, and any step may be done twice: whichever client trims an entry, a
-newer one exists. The head keeps the progress, so that each entry is new to only one pass.
+A client may die after any step, and it is safe to repeat a step, because an entry is trimmed only
+if newer ones exist. The head stores the progress, so that each pass starts where the last one
+ended.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
     """Compact a log below ``old_end`` and below all cursors. Returns the progress.
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
-    continues. Mirrors are not compacted, because they are compared with their source. A log with
-    few new entries is compacted only with ``now``.
+    continues. Mirrors are never compacted, because they must match their source. A log with few new
+    entries is compacted only with ``now``.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -139,8 +140,8 @@ class _Pass:
     async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
         """Find the newest entry of each tag in ``[start, end)``. Returns where the search ended.
 
-        The search ends early if half the time is up or if there are too many tags. If ``tags_max``
-        is not 0, the search ignores tags above that number instead.
+        The search ends early if half the time is up or there are too many tags. If ``tags_max`` is
+        not 0, it ignores further tags instead.
         """
         newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
         left = self._budget.remaining()

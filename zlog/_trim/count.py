@@ -54,8 +54,8 @@ async def ask(
 ) -> dict[ObjectRef, messages.CountReply]:
     """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
 
-    One call may not reach ``end``. Missing objects are left out, because nothing can be written to
-    them. Objects whose header is damaged in all replicas are left out, because their data is lost.
+    One call may not reach ``end``. Objects that are missing, or whose header is damaged in all
+    replicas, are left out.
     """
 
     def request(view: View, ref: ObjectRef) -> bytes:
@@ -68,7 +68,8 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Positions do not count if they were only granted, or are above a mirror's tail floor.
+    Positions that were granted but not written do not count, nor do those above a mirror's tail
+    floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
@@ -77,10 +78,10 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """Return one past the last entry beyond the limit, or the trim point.
 
     The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
-    one entry, whichever comes first. Whole stripes are counted by the statistics of their objects.
-    In the stripe in which the limit is reached, the objects count ranges of entries. The ranges
-    grow while a whole range is beyond the limit, and are then halved. If entries are lost, the
-    statistics are too high, and the rest of the stripe is counted.
+    one entry, whichever comes first. Whole stripes are counted by their objects' statistics. In the
+    stripe in which the limit is reached, the objects count the entries in ranges, which grow while
+    a whole range is beyond the limit, and are then halved. The statistics include lost entries, in
+    which case the rest of the stripe is counted.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or
@@ -123,9 +124,9 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
 
 
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return the position of a stripe from which on readers see no entries.
+    """Return the position in a stripe above which readers see no entries.
 
-    Entries above it are in a mirror's unfinished round, or were never confirmed by a writer.
+    Entries above it belong to a mirror's unfinished round, or were never confirmed by a writer.
     """
     view = layout.view
     if view.mirror:

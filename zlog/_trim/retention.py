@@ -1,7 +1,7 @@
-"""Retention: limits of a log by age, bytes, entries or tags, beyond which entries are trimmed.
+"""Retention: trims the entries that exceed a log's limits of age, bytes, entries or tags.
 
-The settings are options of the log's view, so every client that can trim can enforce them. The
-command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention` and the leading sequencer do.
+The limits are options in the log's view. The command ``zlog retention --apply``,
+:meth:`zlog.Log.apply_retention` and the leading sequencer enforce them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DOUBT_HINT = (
 class Retention:
     """The limits of a log. Entries beyond any of them are trimmed, but no further than a cursor.
 
-    None means no limit. A limit is 0 to 2^53.
+    Each limit is a number from 0 to 2^53; None means no limit.
 
     Attributes:
         age: the maximum age of an entry, in seconds.
@@ -80,7 +80,7 @@ class Retention:
     def of(cls, options: Mapping[str, str]) -> Retention:
         """Read the settings from a view's options.
 
-        An option that is not a number in range counts as not set, so that a typo trims nothing.
+        An option that is not a number in range is ignored, so that a typo trims nothing.
         """
         limits: dict[str, Any] = {}
         for field, key in RETENTION.items():
@@ -107,8 +107,8 @@ class RetentionReport(NamedTuple):
         doubt: a description of the clocks that disagreed in the last round; empty if they agree. If
             the two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
             clock does not matter.
-        compacted: below this position, no entry is superseded by another entry below it.
-        compacting: whether a pass is unfinished. The next round continues it.
+        compacted: a position below which no entry is superseded by another entry below it.
+        compacting: whether a pass of compaction is unfinished. The next round continues it.
     """
 
     known_age: float
@@ -127,9 +127,8 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    A log with few new entries is compacted only with ``now``. If rounds are frequent, each does a
-    bounded amount of work: it looks once at each new entry and at each entry that it trims. If the
-    client dies, the next round continues.
+    A log with few new entries is compacted only with ``now``. A round looks once at each new entry
+    and at each entry that it trims. If the client dies, the next round continues.
     """
     layout = reader.layout
     view = await layout.refresh(deadline)

@@ -34,11 +34,10 @@ async def trim_to(
 ) -> None:
     """Trim every position below ``position``, which must not be above the tail.
 
-    The head first records the trim point, which must be below a tail that it knows. Then the
-    objects of stripes wholly below the point are removed, and the stripe that contains the point
-    frees its records below it. If this client dies, the positions are trimmed anyway, and the next
-    call frees the rest. If an object fails, for example because its class is too old for a record,
-    the other objects are freed before the error is raised.
+    The head first records the trim point. Then the objects of stripes that are wholly below it are
+    removed, and the objects of the stripe that contains it free their records below it. If this
+    client dies after the first step, the positions are trimmed anyway, and the next call frees the
+    rest. If an object fails, the other objects are freed before the error is raised.
 
     Raises HeldByCursor if a cursor is below ``position`` and ``past_cursors`` is not set. The head
     checks this in the same step that records the point, so no cursor can be created in between.

@@ -55,10 +55,9 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """For each object, how many reads another replica answered because the primary was damaged.
+        """How many reads of each object another replica answered because the primary was damaged.
 
-        Such a read takes longer. Without the other replica it would have been an error or a gap.
-        Call :meth:`check` with ``repair`` to repair the damage.
+        Such reads take longer. Call :meth:`check` with ``repair`` to repair the damage.
         """
         return dict(self._client.io.replica_reads)
 
@@ -94,9 +93,9 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, at most up to the tail as of the first read.
 
-        Every position is reported, as an Entry or in a Gap. With ``tags``, only gaps that may hide
-        a matching entry are reported: positions below the trim point, lost and unreadable positions
-        and, in a read-only store, unwritten ones.
+        Every position is reported, either as an Entry or in a Gap. With ``tags``, a gap is reported
+        only if it may hide a matching entry: it is trimmed, lost or unreadable or, in a read-only
+        store, unwritten.
 
         Args:
             start: the first position.
@@ -126,15 +125,15 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, one window at a time.
 
-        Use this for tables: it makes no object per entry. The positions of a window are in one
-        stripe.
+        Use this to fill tables, because it makes no Python object per entry. The positions of a
+        window are in one stripe.
 
         Args:
             start: the first position.
             end: one past the last position. None, or a position above the tail, means the tail.
             indexes: the stripe objects to read, numbered from 0 in their stripe; None means all.
-            window_bytes: the target size of a window's data, by default 8 MiB. Three windows are in
-                memory at a time. A window with large entries may be larger.
+            window_bytes: the target size of a window's data, by default 8 MiB. Large entries may
+                exceed it. Three windows are in memory at a time.
             with_data: whether to read the entries' data. Without it ``data`` is empty, all
                 ``offsets`` are 0, and damaged or forged entries are not detected.
             with_tags: whether to return the tags. This makes a Python object per entry.
@@ -167,10 +166,10 @@ class Reading(ProcessBound):
         match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on without end, waiting for new entries at the tail.
+        """Iterate from ``start`` on without end, and wait at the tail for new entries.
 
-        With a sequencer, new entries are announced. Without one, the tail is polled at least four
-        times a second. If a trim overtakes the reader, it gets a Gap and continues.
+        If the log has a sequencer, it announces new entries. Otherwise the tail is polled at least
+        four times a second. If a trim overtakes the reader, it gets a Gap and continues.
 
         Args:
             start: the first position, which may be above the tail.
@@ -198,31 +197,28 @@ class Reading(ProcessBound):
         A reader that starts there gets only later entries.
 
         Args:
-            checked: whether the answer is linearizable: above every entry acknowledged before the
-                call, and never below an earlier checked answer to any client. This costs one
-                operation, with which the head records the answer. An unchecked answer is the
-                sequencer's. Right after the sequencer was replaced, it may be too high or too low.
+            checked: whether the answer must be linearizable, which costs one more operation: it is
+                above every entry that was acknowledged before the call, and never below an earlier
+                checked answer to any client. An unchecked answer may be too high or too low right
+                after the sequencer was replaced.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
     async def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the oldest position that is not trimmed, or the tail if all positions are trimmed.
 
-        A reader that starts there gets all entries. The position may have no entry, because it was
-        filled or trimmed individually.
+        A reader that starts there gets all entries. The position itself may have no entry, because
+        it was filled.
         """
         return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
     async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position whose entry is not older than ``when``, or else the tail.
 
-        This is a binary search over the entries' times, which takes about twenty small reads in a
-        log of a million entries. Positions without an entry are skipped.
+        This is a binary search, which takes about twenty small reads in a log of a million entries.
 
         The time of an entry comes from its writer's clock. If times never decrease along the log,
-        the answer is exact. Otherwise it is one of the positions whose entry is not older than
-        ``when`` although the previous entry is. If the clocks agree to within a second, the answer
-        is exact to within a second.
+        the answer is exact. If the writers' clocks agree to within a second, so is the answer.
 
         Args:
             when: a datetime with a time zone, or seconds since 1970.
@@ -235,7 +231,7 @@ class Reading(ProcessBound):
     async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
-        """Open a cursor, which stores a reader's position so that it can restart on any machine.
+        """Open a cursor, which stores a reader's position so that the reader can restart anywhere.
 
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
@@ -268,9 +264,8 @@ class Reading(ProcessBound):
         """Return all stripes that hold positions of ``[start, end)``, in ascending order.
 
         The result includes archived stripes, which a :attr:`view` lacks, but not stripes that are
-        completely trimmed. It covers every untrimmed position that was granted before the call. The
-        call costs one request to the head object, and one more for every 1,024 archived stripes
-        that this handle has not looked up yet.
+        completely trimmed. The call takes one request to the head object, and one more for every
+        1,024 archived stripes that this handle has not looked up yet.
 
         Args:
             start: the first position.
@@ -287,8 +282,8 @@ class Reading(ProcessBound):
         """Return statistics of the log, with one request per stripe object.
 
         Args:
-            start, end: count the stripes that have positions of ``[start, end)``, each as a whole.
-                An ``end`` of None means no limit.
+            start, end: count only stripes that have positions in ``[start, end)``, but each as a
+                whole. An ``end`` of None means no limit.
         """
         return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 
@@ -297,8 +292,8 @@ class Reading(ProcessBound):
     ) -> PositionMap:
         """Return a summary of the positions of ``[start, end)``, in cells of equal length.
 
-        Each object checks up to 256 positions per cell and sends no entries. So the cost does not
-        depend on the length of the range, and the result is exact if cells are short.
+        Each object checks at most 256 positions per cell and sends no entries, so the cost does not
+        depend on the length of the range. The result is exact if cells are that short.
 
         Args:
             start: the first position.

@@ -28,8 +28,7 @@ class Writing(Reading):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
-        Concurrent appends are sent together, except those with their own ``timeout``. A lone one is
-        sent at once.
+        Concurrent appends are sent together, unless they have their own ``timeout``.
 
         Args:
             data: the entry.
@@ -57,11 +56,11 @@ class Writing(Reading):
     ) -> list[int]:
         """Append entries together, and return their positions in the order of the entries.
 
-        This is much faster than single appends: it takes one request for a range of positions, and
-        one write per stripe object. Positions ascend, even if the layout changes, with one
-        exception: a reader may fill an entry's position before the entry arrives, or, in a log
-        without a sequencer, another writer may take it. That entry then gets a position above those
-        of its successors. If this must never happen, append the entries one by one.
+        This is much faster than single appends, because it takes one request for a range of
+        positions and one write per stripe object. The positions are normally in ascending order.
+        But if a reader fills an entry's position before the entry arrives or, in a log without a
+        sequencer, another writer takes it, the entry moves above its successors. If this must never
+        happen, append the entries one by one.
 
         Args:
             entries: any number of entries.
@@ -80,9 +79,9 @@ class Writing(Reading):
         """Reserve consecutive positions to write later, and return them.
 
         No other client gets them, even if the sequencer or the layout changes. Any process can
-        write to each position with :meth:`write`. Until then it is a hole: readers wait for their
-        ``hole_timeout``, by default one second, and then fill it. After that, it cannot be written.
-        Call :meth:`fill` for positions that you do not need.
+        write to such a position with :meth:`write`, but must do so in time: a reader that reaches
+        an unwritten position waits for its ``hole_timeout``, by default one second, and then fills
+        it. Call :meth:`fill` for positions that you do not need.
 
         Args:
             count: the number of positions, 1 to 65,536.
@@ -101,7 +100,7 @@ class Writing(Reading):
 
         Raises:
             AlreadyWritten: the position holds another entry.
-            Invalidated: the position was filled or trimmed, as ``gap`` says. Reserve another one.
+            Invalidated: the position was filled or trimmed; see ``gap``. Reserve another one.
             BeyondTail: the position was not granted yet.
             EntryTooLarge, InvalidTag: nothing was sent.
             StoreTimeout: the entry may or may not be in the log.
@@ -122,14 +121,13 @@ class Writing(Reading):
     ) -> int:
         """Append entries exactly once, even if the call fails and is repeated.
 
-        Producer, sequence number and part identify the append. If the call, the process or the
-        machine fails, repeat the call with the same entries, in any order. Entries that are already
-        in the log stay where they are, and the others are appended. If two attempts run at the same
-        time, the later one continues and the other one fails.
+        The append is identified by producer, sequence number and part. If the call, the process or
+        the machine fails, repeat the call with the same entries, in any order. It appends only the
+        entries that are not in the log yet. If two attempts run at the same time, the one that
+        began first fails.
 
-        Entries are equal if their data and tags are equal. An entry that is given twice is appended
-        twice. If entries of a failed attempt are trimmed before the next attempt, they are appended
-        again.
+        Entries are compared by data and tags. An entry that is given twice is appended twice. If
+        entries of a failed attempt are trimmed before the next attempt, they are appended again.
 
         Args:
             entries: any number of entries. They are read as needed, up to 16 MiB at a time.
@@ -137,7 +135,7 @@ class Writing(Reading):
             sequence: a number, 0 or more, that increases with each new append; see
                 :meth:`complete_sequences`.
             part: the number of a part. Several clients may append parts of one sequence number at
-                the same time. In each attempt, an entry must be in the same part.
+                the same time. Every attempt must divide the entries into parts in the same way.
             tags: the tags of every entry; see :meth:`append`.
             tags_each: the tags of each entry, instead of ``tags``. They are read with the entry.
             timeout: the budget of each round of up to 32,768 entries or 16 MiB.
@@ -147,7 +145,7 @@ class Writing(Reading):
 
         Raises:
             SequenceSuperseded: a later attempt has begun, or the sequence number is complete.
-            SequenceDiffers: an earlier attempt has appended other entries.
+            SequenceDiffers: an earlier attempt has appended entries that this one does not have.
             EntryTooLarge, InvalidTag: entries before the invalid one may have been appended.
             ValueError: ``entries`` and ``tags_each`` differ in length. Some entries may be in the
                 log.
@@ -160,9 +158,9 @@ class Writing(Reading):
     async def complete_sequences(
         self, producer: str, *, before: int, timeout: Timeout = ...
     ) -> None:
-        """Declare sequence numbers of a producer complete, so that the log can forget their state.
+        """Declare a producer's sequence numbers complete, so that the log can forget their state.
 
-        Later attempts to append with them fail with SequenceSuperseded. It is safe to repeat this.
+        Later appends with these numbers raise SequenceSuperseded. It is safe to repeat this call.
 
         Args:
             before: sequence numbers below this one are complete.
@@ -173,9 +171,9 @@ class Writing(Reading):
     async def forget_producer(self, producer: str, *, timeout: Timeout = ...) -> None:
         """Forget a producer that no longer exists, and the state of its appends.
 
-        Its entries stay in the log. A new producer with this name starts afresh: its entries are
-        appended even if an earlier producer with this name has appended them. If this call is
-        interrupted, all appends of the producer are refused until you repeat it, which is safe.
+        Its entries stay in the log. A new producer with this name appends its entries even if the
+        old one has appended them. If this call is interrupted, all appends of the producer are
+        refused until you repeat it, which is safe.
         """
         records = self._client.exactly_once.records
         await drive(records.done(producer, None, self._deadline(timeout)))

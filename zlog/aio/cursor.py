@@ -14,16 +14,17 @@ from zlog._read.cursors import CursorState, check_spec, put_at
 class Cursor(ProcessBound):
     """A handle on one named cursor of a log.
 
-    The position is the next one to read. A reader that commits after processing an entry processes
-    each entry at least once, even if it dies. A reader that commits before processing an entry
-    processes each entry at most once.
+    A cursor's position is the next one to read. A reader that commits after it has processed an
+    entry processes each entry at least once, even if it dies. A reader that commits first processes
+    each entry at most once.
 
         cursor = await log.cursor("billing", create="earliest")
         async for item in log.follow(cursor.position):
             ...
             await cursor.commit(item.end)
 
-    A trim passes a cursor only with ``past_cursors``. Remove the cursors of readers that are gone.
+    Trims do not pass a cursor, except with ``past_cursors``, so remove the cursors of readers that
+    no longer exist.
 
     Every method raises CursorNotFound if the cursor was removed, and the errors that every call on
     a log can raise.
@@ -55,10 +56,10 @@ class Cursor(ProcessBound):
         return state
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Record that everything below ``position`` is processed. After an item, pass its ``end``.
+        """Record that everything below ``position`` is processed; usually an item's ``end``.
 
-        The commit is durable when the call returns. If several readers use one cursor, the highest
-        position counts, and the others get CursorAhead.
+        The commit is durable when the call returns. If several readers use one cursor, it keeps the
+        highest position, and commits of lower ones raise CursorAhead.
 
         Raises:
             CursorAhead: the cursor is already at a higher position, and stays there.

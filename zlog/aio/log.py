@@ -43,12 +43,11 @@ if TYPE_CHECKING:
 class Log(Writing):
     """A handle on one log. Create one with :meth:`create` or :meth:`open`.
 
-    It belongs to one event loop. Handles are cheap and independent of each other, and a new one
-    does not disturb writers.
+    It belongs to one event loop. Handles are cheap and independent of each other.
 
-    Every call takes ``timeout=``, a budget in seconds for all its work, including retries. None
-    means no limit. By default (``...``) it is the handle's timeout, which is 30 seconds if you did
-    not set another one when opening. If a write times out, it may or may not have taken effect.
+    Every call takes ``timeout=``, the seconds that it may take in all, including retries. None
+    means no limit. The default (``...``) is the handle's timeout, which is 30 seconds if you did
+    not choose another one. If a write times out, it may or may not have taken effect.
 
     Every method raises LogNotFound if the log was removed, StoreTimeout if the budget ran out, and
     StoreUnavailable or ClassNotLoaded if the store refuses.
@@ -79,9 +78,8 @@ class Log(Writing):
             width: the number of stripe objects, 1 to 1024. More objects can take more writes at the
                 same time, but a range read then costs more operations.
             stripe_unit: the number of consecutive positions in one object, a power of two up to
-                65,536. With a larger stripe unit, a small batch takes fewer operations, but
-                concurrent single appends go to the same object. None means 256, or 1 if clients run
-                the class's methods.
+                65,536. A larger one makes small batches cheaper, but sends concurrent single
+                appends to the same object. None means 256, or 1 if clients run the class's methods.
             stripe_bytes: the size of an object in bytes at which its stripe ends and the next one
                 starts; None means 96 MiB.
             stripe_records: the number of records (omap keys) in an object at which its stripe ends;
@@ -125,22 +123,22 @@ class Log(Writing):
 
         Args:
             store: see :func:`zlog.connect`. It must stay open as long as the log.
-            create: create the log if it does not exist. If several clients do this at the same
-                time, one creates it, and all open the same log.
+            create: whether to create the log if it does not exist. Several clients may do this at
+                the same time, and all get the same log.
             width, stripe_unit, stripe_bytes, stripe_records, compression, options: settings of a
                 new log, used with ``create``; see :meth:`create`. An existing log is not changed.
             timeout: the budget of each call in seconds; None means no limit.
             hole_timeout: how many seconds range reads and followers wait for an unwritten position
-                before they fill it. None means that they never fill it, but report a gap.
+                before they fill it. With None they never fill it, but report a gap.
             sequencer_timeout: how many seconds a sequencer may be unreachable before appends
                 continue without it.
             entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB.
             mac_key: the key with which the log was created, 16 to 4,096 bytes. Pass the bytes, the
                 path of a file that contains nothing else, or a function that returns the bytes and
-                is called once. Each appended entry gets a MAC, and the MAC of every entry read is
-                checked. If the store's owner has changed, moved or forged an entry, it becomes a
-                gap of kind FORGED. Without the key the log can be trimmed and administered, but not
-                read or appended to (KeyNeeded).
+                is called once. The handle adds a MAC to each entry that it appends, and checks the
+                MAC of each entry that it reads. An entry that the store's owner has changed, moved
+                or forged becomes a gap of kind FORGED. Without the key the log can be trimmed and
+                administered, but not read or appended to (KeyNeeded).
 
         Raises:
             LogNotFound: the log does not exist, and ``create`` is not given.
@@ -180,8 +178,8 @@ class Log(Writing):
     ) -> builtins.list[str]:
         """Return the names of the store's logs, in order.
 
-        This reads only the directory, which may list a log whose creation or removal is not
-        finished. Until then, `Log.open` raises `LogNotFound`.
+        The list may include a log whose creation or removal is not finished, for which `Log.open`
+        raises `LogNotFound`.
 
         Args:
             after: return only names above this one, for a listing in pages.
@@ -195,7 +193,7 @@ class Log(Writing):
 
     @staticmethod
     async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
-        """Remove a log with all its entries. If a call is interrupted, the next call finishes it.
+        """Remove a log with all its entries. If the call is interrupted, another call finishes it.
 
         Raises:
             LogNotFound: the log does not exist.
@@ -242,7 +240,7 @@ class Log(Writing):
         )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set the log's retention. This makes a new view in which only the options differ.
+        """Set the log's retention: the limits beyond which its entries are trimmed.
 
         The call trims nothing. The leading sequencer enforces retention from time to time, and
         :meth:`apply_retention` enforces it at once.
@@ -252,8 +250,8 @@ class Log(Writing):
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim everything that the retention does not keep. Returns the oldest position left.
 
-        The trim passes no cursor. Without retention nothing is trimmed. An entry's age counts from
-        the first call that saw it, on a monotonic clock, so a limit of age needs repeated calls.
+        The trim does not pass a cursor. An entry's age counts from the first call that saw it, on a
+        monotonic clock, so an age limit needs repeated calls.
         """
         return await drive(enforce(self._client.reader, self._deadline(timeout)))
 
@@ -274,8 +272,8 @@ class Log(Writing):
     ) -> View:
         """Change the log's width or options while it is used, and return the new view.
 
-        Appends wait for a few milliseconds. Entries stay in their objects. A call that changes
-        nothing has no effect, so you can repeat it.
+        Appends wait for a few milliseconds. Existing entries stay in their objects. It is safe to
+        repeat this call, because it has no effect if nothing changes.
 
         Args:
             width: the number of stripe objects for new positions. The live stripe ends, and a
@@ -294,13 +292,13 @@ class Log(Writing):
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one with the same settings, and return the new view.
 
-        A full stripe ends by itself. Call this to continue in new objects, for example so that a
-        later trim can remove the objects of the present stripe. Appends wait for a few
-        milliseconds. Each call starts one stripe; concurrent calls share one.
+        A full stripe ends by itself. Call this to continue in new objects earlier, for example so
+        that a later trim can remove the present ones. Appends wait for a few milliseconds.
+        Concurrent calls start only one stripe.
 
         Args:
-            rescue: whether to start the new stripe where the log's entries end, if the tail was
-                moved so far above them that appends fail. Positions above them are given up.
+            rescue: whether to start the new stripe at the end of the log's entries if the tail was
+                moved so far above them that appends fail.
             timeout: the budget of the call. With ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
@@ -316,15 +314,15 @@ class Log(Writing):
     ) -> Opening[Writer]:
         """Make this client the only one that appends to the log, and return its writer.
 
-        An earlier writer is fenced and confirms nothing more. The entries that it confirmed are in
-        the log, and a prefix of its entries in flight may be. Appends of all other clients are
-        refused until the writer releases the log. Readers are not disturbed.
+        An earlier writer is fenced: the entries that it has confirmed are in the log, and a prefix
+        of its entries in flight may be, but it confirms no more. Appends of all other clients are
+        refused until the writer releases the log. Readers are not affected.
 
         Args:
             name: the writer's name, which clients see when their appends are refused; None means a
                 name made of host and process.
-            window_bytes: the maximum size of submitted data that is not confirmed. Further
-                submissions wait.
+            window_bytes: the maximum size of data that is submitted and not yet confirmed. Above
+                it, submissions wait.
             capacity: the maximum size of the log's data in bytes; None means no limit. Use this for
                 a log that is trimmed as its entries are processed, such as a write-ahead log.
             when_full: whether an append above the capacity should ``"wait"`` for a trim, or
@@ -362,13 +360,13 @@ class Log(Writing):
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Turn a mirror into an independent log, which takes appends. Other logs are not changed.
 
-        Copying to the mirror ends for good. Positions that were just being copied are trimmed; no
-        reader has seen them. Below these positions, the log is an exact copy of its source.
+        Copying to the mirror ends for good. Positions that were just being copied, which no reader
+        has seen, are trimmed. Below them the log is an exact copy of its source.
         """
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the stream of the entries with a tag. This needs no request.
+        """Return the stream of all entries with a tag, without a request to the store.
 
         Raises:
             InvalidTag, TypeError: the tag is invalid.
@@ -384,20 +382,18 @@ class Log(Writing):
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
-        """Audit the log while it is used. The audit yields its findings, none if the log is sound.
+        """Audit the log while it is in use, and yield what is wrong with it.
 
-        The objects check the bytes of their own entries, all at the same time, so no data is sent.
-        The log is not changed, with one exception: if a client died while it changed the layout,
-        reading the tail may finish that change.
+        The objects check their own entries, so no data is sent. The log is not changed, with one
+        exception: if a client died while it changed the layout, the audit may finish that change.
 
         Args:
-            orphans: look for objects that no view has, by listing the store's objects. On Ceph this
-                goes through all objects of the namespace, and needs permission to read. Without
-                permission the summary's ``listed`` is False.
+            orphans: also look for objects that belong to no view. On Ceph this lists all objects of
+                the namespace. If the client may not list them, the summary's ``listed`` is False.
             repair: repair damage in an object's primary replica from another replica. Only stores
                 on Ceph have several replicas. Sound data is never changed.
-            replicas: how many times to repeat the audit on replicas chosen at random. It reports
-                damage that another replica can repair. With ``repair``, it repairs it.
+            replicas: how many times to repeat the audit on replicas chosen at random. With
+                ``repair``, damage that is found there is repaired as well.
             rebuild_index: rebuild wrong indexes of tags.
             progress: called from time to time with the number of checked positions and the total.
         """

@@ -105,9 +105,9 @@ class Stream(ProcessBound):
     ) -> Cursor:
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
-        The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits
-        trims like any other cursor. So commit even while the stream gets no entries, with the
-        positions of a follower's gaps or with the log's tail.
+        The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`). It holds back
+        trims like any other cursor, so commit a follower's gaps or the log's tail even while the
+        stream gets no entries.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

@@ -32,16 +32,16 @@ class Writer(ProcessBound):
 
     It belongs to one event loop.
 
-    The log has the entries in the order in which they were submitted. An entry is confirmed once it
-    and all earlier entries are durable. Readers see it from then on.
+    Entries get their positions in the order in which they are submitted. An entry is confirmed, and
+    visible to readers, once it and all earlier entries are durable.
 
     The log belongs to this writer, even after the program ends or dies, until another writer takes
-    the log or you call :meth:`release`. From then on every call that writes raises Fenced.
+    the log or you call :meth:`release`. After that, every call that writes raises Fenced.
 
-    If an append fails with another error, all unconfirmed entries fail with it, although a prefix
-    of them may be in the log. The writer can continue. If a future of :meth:`submit` has failed,
-    the next call of any kind raises its error before it does anything, so that you notice before
-    further entries follow a missing one.
+    If an append fails with another error, all unconfirmed entries fail, although a prefix of them
+    may be in the log. If a future of :meth:`submit` has failed, the next call of any kind raises
+    its error before it does anything, so that no entry follows a missing one unnoticed. After that,
+    the writer can continue.
     """
 
     _harmless = frozenset()  # after a close, all entries are confirmed or have failed
@@ -141,8 +141,8 @@ class Writer(ProcessBound):
     ) -> asyncio.Future[int]:
         """Submit an entry, and return a future of its position.
 
-        Futures are resolved in the order of the calls. Waiting entries are sent together, so
-        batches grow if the store is slow. While the window is full, the call waits.
+        Futures are resolved in the order of the calls. Waiting entries are sent together. If the
+        writer's window is full, the call waits for space.
 
         Args:
             data: the entry.
@@ -165,7 +165,7 @@ class Writer(ProcessBound):
     ) -> asyncio.Future[range]:
         """Submit entries, and return a future of their consecutive positions.
 
-        This is like :meth:`submit`, but faster per entry. The entries are confirmed together.
+        This works like :meth:`submit`, but is faster. The entries are confirmed together.
 
         Args:
             entries, tags, tags_each: see :meth:`zlog.aio.Log.append_many`.
@@ -190,8 +190,7 @@ class Writer(ProcessBound):
     def recover(self) -> AsyncIterator[Entry | Gap]:
         """Iterate over the entries that the log held when this writer took it.
 
-        Large reads are requested ahead while the caller works. Gaps can occur only if the log was
-        not always exclusive.
+        Gaps can occur only if the log was not always exclusive.
         """
         return iterate(range_reader(self._client.reader, 0, self.start, untrimmed=True))
 
@@ -214,7 +213,7 @@ class Writer(ProcessBound):
         return position
 
     async def release(self, *, timeout: Timeout = ...) -> None:
-        """Wait for entries in flight, and release the log, so that any client can append.
+        """Wait for entries in flight, and then release the log, so that any client can append.
 
         This does nothing if the writer has lost the log. It is safe to repeat this.
         """
