@@ -1,4 +1,4 @@
-"""The command ``zlog``. Its commands are in ``commands``, and are imported when they are used.
+"""The command-line program ``zlog``. It imports a command from ``commands`` when it runs it.
 
-Only data goes to stdout. Messages for people go to stderr.
+Commands write only data to stdout, and messages for people to stderr.
 """

@@ -37,7 +37,7 @@ def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, 
 def from_json(line: bytes) -> bytes | None:
     """Return the entry of a JSON line in the format of ``read --json``, with its tags.
 
-    Returns None for a gap or a blank line. Raises ValueError for anything else.
+    Returns None if the line is blank or describes a gap. Raises ValueError if it is not valid.
     """
     if not line.strip():
         return None
@@ -88,7 +88,7 @@ class Splitter:
         keep: whether each line keeps the separator at its end.
 
     Attributes:
-        unfinished: the bytes of the line that has not ended yet.
+        unfinished: the beginning of a line whose separator has not arrived yet.
     """
 
     def __init__(self, separator: bytes, *, keep: bool = False) -> None:
@@ -132,11 +132,11 @@ class Limits:
 class Batches:
     """Splits a stream into batches of entries.
 
-    A batch ends when it is full or when no input comes for a moment, so that lines from a slow pipe
-    do not wait for others.
+    A batch ends when it is full, or when the input pauses. So lines from a slow pipe do not have to
+    wait until a batch is full.
 
     Attributes:
-        consumed: the number of bytes that were read.
+        consumed: the number of bytes read from the stream.
     """
 
     def __init__(self, stream: Input, splitter: Splitter, parse: Parser, limits: Limits) -> None:

@@ -15,8 +15,8 @@ class Target(NamedTuple):
     """The parts of a ``ceph://`` URL.
 
     Attributes:
-        namespace: the namespace in the pool; empty for the default one.
-        conf: path of ceph.conf; None for Ceph's own defaults.
+        namespace: the namespace in the pool; empty means the default namespace.
+        conf: the path of ceph.conf; None means that Ceph searches its default paths.
     """
 
     pool: str
@@ -45,9 +45,10 @@ def with_class(url: str, use: ObjectClassUse) -> str:
 
 
 def new_client(target: Target, *, plain: bool = False) -> str:
-    """Return a command that makes a client for a pool; ``plain`` means without the object class.
+    """Return a shell command that creates a Ceph client with access to a pool.
 
-    It is a new client because ``ceph auth caps`` would replace all caps of an existing one.
+    If ``plain`` is set, the client may not call the object class. The hint creates a new client
+    because ``ceph auth caps`` would replace all caps of an existing one.
     """
     caps = f"rw pool={target.pool}" if plain else f"pool {target.pool}"
     path = quote(target.pool, safe="")

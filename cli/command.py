@@ -71,7 +71,7 @@ def ceph_options() -> list[click.Option]:
 
 
 class Command(click.Command):
-    """A command with the global options.
+    """A click command that also accepts zlog's global options.
 
     Args:
         examples: command lines for ``--help``, one per line.

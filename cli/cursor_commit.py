@@ -19,7 +19,7 @@ COMMIT_SECONDS = 1.0
 
 
 def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
-    """Open a cursor, or create it at ``begin``; None means the first position not trimmed.
+    """Open a cursor, or create it at ``begin``, by default the first position that is not trimmed.
 
     Raises:
         Invalidated, BeyondTail: ``begin`` is trimmed, or beyond the tail.
@@ -42,9 +42,9 @@ def print_items(
     cursor: Cursor | None,
     end: int = 0,
 ) -> bool:
-    """Print items and commit them to the cursor. The last commit is at least at ``end``.
+    """Print items, and commit the cursor after them, at least at ``end``.
 
-    Returns False if data is lost.
+    Returns False if an entry has been lost.
     """
     commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
@@ -61,7 +61,7 @@ def print_items(
 class CursorCommit:
     """Commits printed items to a cursor, after flushing them.
 
-    A program that dies between flush and commit prints these entries again when it is restarted, so
+    If the program dies between a flush and the commit, its next run prints these entries again, so
     each entry is printed at least once.
     """
 
@@ -89,7 +89,7 @@ class CursorCommit:
     def at_end(self) -> Iterator[None]:
         """Commit at the end of a ``with`` block, even if it failed or a signal ended it.
 
-        Nothing is committed if the output cannot be written.
+        If the output cannot be written, it commits nothing.
         """
         try:
             with terminable():

@@ -22,14 +22,14 @@ _BYTES_MAX = 16 << 20
 class ExclusiveAppends:
     """A context manager that takes a log, appends batches, and releases the log.
 
-    If its block fails, it waits for the submitted entries and notes them in the tally. A second
-    signal ends this wait.
+    If its block fails, the manager waits for the entries that were submitted, and counts those that
+    the log confirms. A second signal ends this wait.
 
     Args:
         name: the name of the writer; None for the library's default.
-        keep: whether to keep the log at the end, so that no other client can append.
+        keep: whether the log stays exclusive at the end, so that no other client can append.
         tally: counts the entries that are in the log.
-        show: a function that prints positions, or None.
+        show: a function that prints the positions of each batch, or None.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class ExclusiveAppends:
         self._bytes = 0
 
     def append(self, batch: Sequence[bytes]) -> None:
-        """Submit a batch, while earlier batches may be in flight.
+        """Submit a batch. The call need not wait for earlier batches, up to a limit.
 
         Raises:
-            ZlogError: an earlier batch has failed, or this one is refused.
+            ZlogError: an earlier batch has failed, or the log refuses this one.
         """
         size = sum(map(len, batch))
         while self._under_way and self._is_full(len(batch), size):

@@ -26,11 +26,11 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print entries from ``start`` on, up to ``count`` or until the user or the reader ends it.
+    """Print entries from ``start`` on, up to ``count``, or until a signal or the reader ends it.
 
-    With a cursor, printed and flushed entries are committed every second and at the end.
+    If a cursor is named, it is advanced past the flushed entries every second and at the end.
 
-    Returns False if data is lost.
+    Returns False if an entry has been lost.
     """
     opened = await opening
     async with opened:
@@ -94,12 +94,12 @@ async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
 
 
 class _LiveOutput:
-    """Flushes the output when no more items are ready, and notices when its reader ends.
+    """Flushes the output when no more items are ready, and detects that its reader has gone.
 
     Attributes:
-        ended: a future that fails when the output cannot be written; ``close`` cancels it.
-        printed: the end of the printed items.
-        flushed: the end of the flushed items.
+        ended: a future that fails once the output can no longer be written; ``close`` cancels it.
+        printed: the position after the last printed item.
+        flushed: the position after the last flushed item.
     """
 
     def __init__(self, out: Output, start: int) -> None:

@@ -41,7 +41,7 @@ def hint_of(error: ZlogError, log: str | None) -> str:
     """Return a hint for the error that ended a command.
 
     Args:
-        log: the log of the command, if it has exactly one.
+        log: the name of the command's log, if it has exactly one.
     """
     own = (words for kind, words in _WORDS.items() if isinstance(error, kind))
     hint = next(own, error.hint) if error.hint == type(error).hint else error.hint

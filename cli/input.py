@@ -46,9 +46,10 @@ def _open(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError if a file is not readable. A pipe or device is not opened for this.
+    """Raise OSError if a file cannot be read. Pipes and devices are not opened for the check.
 
-    Files are checked before any is read, and not kept open, since there may be thousands.
+    The command checks all files before it reads the first one. It does not keep them open, because
+    there may be thousands.
     """
     mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
     if stat.S_ISREG(mode):

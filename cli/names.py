@@ -20,12 +20,12 @@ _COMPLETION_SECONDS = 2.0
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A name that is checked, and that shells complete from the names in the store.
+    """A click type for names, which shells complete with the names that exist in the store.
 
     Args:
         kind: log, cursor or producer.
-        check: returns the name; raises ValueError if it is invalid.
-        known: reads names from the store.
+        check: a function that returns a valid name, and raises ValueError for others.
+        known: a function that reads the existing names from the store.
     """
 
     def __init__(

@@ -28,10 +28,11 @@ class OutputFailed(OSError):
 class Output:
     """Buffered data for stdout.
 
-    Use it as a context manager: the end flushes the buffer, even if the command has failed.
+    Use it as a context manager, which flushes the buffer at the end, even if the command has
+    failed.
 
-    Each writing method raises OutputClosed if the reader has ended, and OutputFailed if the file
-    cannot be written.
+    Methods that write raise OutputClosed if the reader of stdout has gone, and OutputFailed if a
+    file cannot be written.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
@@ -109,10 +110,10 @@ def _wait_until_writable(stream: BinaryIO) -> None:
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    r"""Return text with unprintable characters as ``\x1b``.
+    r"""Return a text in which unprintable characters are escaped, as in ``\x1b``.
 
     Args:
-        keep: characters that are not escaped.
+        keep: unprintable characters that are nevertheless not escaped.
     """
     return "".join(
         character
@@ -147,9 +148,9 @@ def stderr_is_terminal() -> bool:
 
 
 def hold_descriptors() -> None:
-    """Open the standard streams that are closed, so that no other file gets their numbers.
+    """Open /dev/null for each closed standard stream, so that no other file gets its number.
 
-    Otherwise a store's file may get number 2, and a library would write messages into it.
+    Otherwise a store's file could get number 2, and a library would write its messages into it.
     """
     for number in range(3):
         try:

@@ -1,7 +1,7 @@
 r"""Positions and ranges: ``5``, ``5:10``, ``-10:``, ``earliest``, ``@5m``, ``@yesterday:@today``.
 
-As in a slice, a range excludes its end, and a negative number counts back from the tail. A time
-means the first position that is not older.
+As in a Python slice, a range excludes its end, and a negative number counts back from the tail. A
+time stands for the first position whose entry is not older.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Range:
     Attributes:
         start: the first position.
         end: one past the last position; None for the tail.
-        single: whether a single position was named, which must have an entry.
+        single: whether the user gave a single position, which must hold an entry.
         word: the range as the user wrote it.
     """
 

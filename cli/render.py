@@ -73,7 +73,7 @@ class Style:
 
     Attributes:
         as_json: whether to print JSON lines.
-        template: the format of an entry; None for none.
+        template: the format of an entry; None if the user gave none.
         null: whether to print a NUL after the bytes of each entry.
         raw: whether to print only the bytes.
     """

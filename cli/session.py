@@ -30,13 +30,14 @@ class Session:
     """The global options of one run of the command.
 
     Attributes:
-        store: the store's URL; None for the default one.
-        pool, namespace, conf, name: the options of Ceph's own tools, instead of a URL, as in
-            ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``.
-        timeout: seconds for each call to the store or the sequencer; None for no limit.
+        store: the store's URL; None means the default store.
+        pool, namespace, conf, name: options that users of Ceph's tools can give instead of a URL,
+            as in ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``.
+        timeout: the seconds that each call to the store or the sequencer may take; None means no
+            limit.
         debug: whether to show the traceback of errors.
-        mac_key_file: the file with the key of the log's MACs; by default, the environment names it.
-        log: the log of the command, if it has exactly one.
+        mac_key_file: the path of the file with the log's MAC key; None means the environment's.
+        log: the name of the command's log, if it has exactly one.
     """
 
     store: str | None = None
@@ -67,9 +68,9 @@ class Session:
 
     @cached_property
     def mac_key(self) -> bytes | None:
-        """Return the key of the log's MACs, if a file is named.
+        """Return the log's MAC key, or None if the user named no file.
 
-        It is read once, since the file may be a pipe. Raises the errors of :func:`read_key`.
+        The file is read only once, because it may be a pipe. Raises the errors of :func:`read_key`.
         """
         return None if self.mac_key_path is None else read_key(self.mac_key_path)
 
@@ -87,8 +88,8 @@ class Session:
         """Open the store for a ``with`` block.
 
         Args:
-            create: whether to create an embedded store that does not exist. Only commands that
-                create logs do, so that a typing error creates no store.
+            create: whether to create an embedded store if it does not exist. Only commands that
+                create logs set this, so a typing error elsewhere creates no store.
 
         Raises:
             click.UsageError: the URL is invalid.

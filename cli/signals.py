@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 class Terminated(BaseException):
-    """Raised when a signal ends the command. Like KeyboardInterrupt, it is not an Exception.
+    """Raised when a signal ends the command. Like KeyboardInterrupt, it is not an ``Exception``.
 
     Attributes:
         number: the number of the signal.
@@ -22,10 +22,9 @@ class Terminated(BaseException):
 
 
 def ending() -> list[signal.Signals]:
-    """Return the signals that end a command, unless its parent process ignores them.
+    """Return the signals that end a command: SIGTERM and SIGHUP, if they are not ignored.
 
-    A process receives SIGHUP when its terminal is lost, for instance an ssh session. ``nohup``
-    ignores it.
+    A process gets SIGHUP when it loses its terminal. ``nohup`` makes a process ignore it.
     """
     signals = (signal.SIGTERM, signal.SIGHUP)
     return [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]

@@ -44,10 +44,10 @@ def table(
 def print_rows(
     rows: Iterable[Mapping[str, object]], head: Mapping[str, str], *, as_json: bool
 ) -> None:
-    """Print a JSON object for each row, or a table of some fields.
+    """Print rows as JSON objects with all fields, or as a table with some of them.
 
     Args:
-        rows: rows of one kind, each a mapping from the names of its fields.
+        rows: the rows; each maps the names of its fields to their values.
         head: maps the name of each shown field to the title of its column.
         as_json: whether to print JSON.
     """

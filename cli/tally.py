@@ -12,11 +12,11 @@ from zlog.cli.render import entries_of
 class Tally:
     """Counts appended entries, and reports how many are in the log if its block fails.
 
-    It is a context manager around the append. It reports after any failure: errors of the log, the
-    input or the output, the end of the reader of stdout, and signals.
+    Use it as a context manager around the appends. It reports after any failure, whether of the
+    log, the input or the output, and after a signal.
 
     Attributes:
-        count: the number of entries, from the beginning of the input, that are in the log.
+        count: how many entries, counted from the beginning of the input, are in the log.
         first: the lowest position of the first batch, if there was one.
         last: the highest position of the latest batch, if there was one.
     """
@@ -41,10 +41,10 @@ class Tally:
         self._unknown = 0
 
     def failed(self, error: ZlogError) -> list[int]:
-        """Note a failed append. Returns the positions of its first entries that are in the log.
+        """Count the entries of a batch whose append failed, and return their positions.
 
-        Further entries may be in the log only if the store timed out. A batch without positions was
-        refused before anything was sent.
+        Only the entries before the first one that is missing are counted. If the store timed out,
+        others may be in the log too. If the error has no positions, nothing was sent.
         """
         known = list(error.positions)
         prefix = known.index(None) if None in known else len(known)

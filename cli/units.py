@@ -44,7 +44,7 @@ def count(word: str | int) -> int:
 def size(word: str | int) -> int:
     """Parse a number of bytes: ``4096``, ``64K``, ``1.5MiB``, ``10GB``.
 
-    K and KiB are powers of 1024, and KB of 1000, and likewise for M, G and T.
+    K and KiB mean 1024 bytes, and KB means 1000 bytes. The same applies to M, G and T.
     """
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:

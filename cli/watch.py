@@ -18,13 +18,13 @@ class Look:
     """The result of one poll.
 
     Attributes:
-        logs: the logs by name.
-        contents: the contents of some logs, with the time of reading in seconds since 1970. Some
-            are from an earlier poll.
-        left_out: the number of logs above the limit.
-        sequencer: STATUS of the leader, if it answered.
-        sequencer_error: why the leader did not answer.
-        at: when the poll ended, in seconds since 1970; 0 before the first poll.
+        logs: the state of each log, by name.
+        contents: the contents of some logs, each with the time at which this or an earlier poll
+            read it, in seconds since 1970.
+        left_out: how many logs were not polled because there are too many.
+        sequencer: the leading sequencer's answer to STATUS, if it answered.
+        sequencer_error: why the leading sequencer did not answer.
+        at: the time at which the poll ended, in seconds since 1970; 0 before the first poll.
         seconds: the duration of the poll.
     """
 
@@ -41,12 +41,12 @@ class Watch:
     """Polls a bounded number of the logs of a store.
 
     Attributes:
-        last: the last result. It is replaced as a whole, so other threads may use it.
+        last: the result of the last poll. Other threads may use it, since no poll changes it.
 
     Args:
-        match: a pattern that the names of the logs match.
+        match: a pattern; only logs whose names match it are polled.
         logs_max: the maximum number of logs, in name order.
-        contents: the number of logs whose contents each poll reads. Polls take turns through all
+        contents: the number of logs whose contents each poll reads. Successive polls cover all
             logs.
     """
 

@@ -1,5 +1,5 @@
 """The sequencer: a network service that grants the positions of any number of logs.
 
-``machine`` contains the logic and ``server`` the connections. ``election`` decides who leads, and
-takes logs over. ``service`` combines them for ``zlog seqr``.
+``machine`` contains its logic, and ``server`` handles its connections. ``election`` decides which
+sequencer leads, and takes over logs. ``service`` combines them for ``zlog seqr``.
 """

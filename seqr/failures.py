@@ -12,7 +12,7 @@ _logger = logging.getLogger(__name__)
 class FailuresLogged:
     """Logs an exception of a ``with`` block, and continues after the block.
 
-    An error of the store is logged as one line, any other with its traceback.
+    An error of the store is logged as one line, and any other error with its traceback.
 
     Args:
         what: a description of the failure, as a format for ``values``.

@@ -11,7 +11,7 @@ from zlog.limits import GRANT_COUNT_MAX
 class Limits:
     """Limits on connections, logs and the load on the store.
 
-    The protocol limits the size of a grant: ``GRANT_COUNT_MAX`` in ``zlog.limits``.
+    The size of a grant is limited by the protocol (``zlog.limits.GRANT_COUNT_MAX``).
     """
 
     connections_max: int = 1024

@@ -1,7 +1,7 @@
 """A sequencer's metrics for Prometheus: ``zlog seqr --metrics HOST:PORT``.
 
-Each scrape reads STATUS once in the event loop. Only the lag of the loop is measured for the
-metrics alone.
+Each scrape reads STATUS once, in the event loop. The lag of the event loop is the only value that
+is measured just for the metrics.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def served(listen: str | None, status: Callable[[], Status]) -> Iterator[None]:
 
     Args:
         listen: ``HOST:PORT``; None does nothing.
-        status: returns the answer to STATUS; it is called in the event loop.
+        status: a function that returns the answer to STATUS; it is called in the event loop.
 
     Raises:
-        ValueError, ZlogError: as :func:`zlog.metrics.serve` does.
+        ValueError, ZlogError: see :func:`zlog.metrics.serve`.
     """
     if listen is None:
         yield

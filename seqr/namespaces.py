@@ -42,7 +42,7 @@ class Stores:
 
     Args:
         first: the store that the sequencer was started with; its caller closes it.
-        connect: a function that opens another store from its URL, and blocks.
+        connect: a blocking function that opens another store by its URL.
     """
 
     def __init__(self, first: Store, connect: Callable[[str], Store], limits: Limits) -> None:
@@ -56,7 +56,7 @@ class Stores:
         """Return an Io for the store of a namespace, which is opened if necessary.
 
         Raises:
-            LogNotFound: the namespace has a pool, but this store has none.
+            LogNotFound: either this store or the namespace is not on Ceph.
             StoreUnavailable: the pool cannot be opened.
         """
         first = self.first.store

@@ -29,14 +29,14 @@ class _Owner(Protocol):
 
 
 class Peer(asyncio.Protocol):
-    """A connection: passes bytes to the server, and stops reading while the peer does not read.
+    """The transport of a connection, which stops reading while the peer does not read.
 
-    States: accepted and counted → TLS handshake, if TLS is used → greeting → served → ended.
+    After the TLS handshake, if TLS is used, and the greeting, the server answers requests.
 
     Attributes:
         ip: the peer's address; empty if it is unknown.
         heard: when the peer last sent anything, on the event loop's clock.
-        ended: a future that is done when the connection has ended.
+        ended: a future that is done once the connection has ended.
     """
 
     def __init__(self, server: _Owner) -> None:

@@ -12,16 +12,17 @@ from zlog.seqr.machine.admission import Admission
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The files that secure a sequencer, which reads them when it starts.
+    """The paths of the files that secure a sequencer. It reads them when it starts.
 
     An empty path means no file.
 
     Attributes:
-        certificate: the sequencer's certificate (PEM). With it, the sequencer accepts only TLS.
+        certificate: the sequencer's certificate (PEM). If it is given, the sequencer accepts only
+            TLS.
         key: its private key (PEM), if it is not in the same file.
-        client_ca: certificates of authorities (PEM). A client needs a certificate signed by one of
-            them.
-        token_file: accepted tokens, one per line. A client needs one of them.
+        client_ca: certificates of authorities (PEM). If given, a client needs a certificate signed
+            by one of them.
+        token_file: the accepted tokens, one per line. If given, a client needs one of them.
         token_optional: whether clients without a token are also accepted.
     """
 
@@ -64,11 +65,10 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return the credentials for the other sequencers, which have the same files as this one.
+        """Return the credentials for other sequencers, which must use the same files.
 
         Args:
-            given: the credentials from the store's URL and the environment, which name the trusted
-                authorities.
+            given: the credentials from the URL and the environment, with the trusted authorities.
         """
         return Credentials(
             given.ca,

@@ -45,9 +45,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Server:
-    """A sequencer that listens.
+    """A sequencer that accepts connections.
 
-    States: new → listening (``start``) → stopped (``stop``).
+    It listens from ``start`` until ``stop``.
 
     Args:
         tls: the TLS context; None means plain TCP.
@@ -100,7 +100,8 @@ class Server:
         """Stop granting and accepting connections.
 
         Args:
-            cut: whether to close connections too, so that clients and standbys look for a leader.
+            cut: whether to also close all connections, so that clients and standbys look for a
+                leader.
         """
         if self._listener is not None:
             self._listener.close()
@@ -112,11 +113,13 @@ class Server:
     async def stop(self, inherited: Container[Namespace] = ()) -> None:
         """Stop granting, release the logs, and close every connection.
 
-        Clients get their answers at once, and are disconnected after their logs were released. Work
-        that takes longer than ``stop_s_max`` is abandoned; its clients see only a lost connection.
+        Waiting requests are answered at once, and clients are disconnected once their logs are
+        released. If that takes longer than ``stop_s_max`` seconds, the rest of the work is
+        abandoned.
 
         Args:
-            inherited: the namespaces whose logs another sequencer takes over without a release.
+            inherited: the namespaces whose logs need no release, because another sequencer takes
+                them over.
         """
         self.halt(cut=False)
         give_up = self._loop.time() + self.limits.stop_s_max
@@ -154,9 +157,9 @@ class Server:
         return connection, refusal
 
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
-        """Count a connection that is refused or closed.
+        """Count a refused or closed connection, and perhaps log it.
 
-        One line is logged per reason and ``complaint_s``. ``detail`` has no text from the peer.
+        One line is logged per reason and ``complaint_s`` seconds, without any text from the peer.
         """
         self._machine.count(reason)
         due, more = self._complaints.get(reason, (-math.inf, 0))

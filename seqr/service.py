@@ -49,23 +49,21 @@ def run(
     security: Security = OPEN_TO_ALL,
     metrics: str | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then hand the logs over and return.
-
-    One of the sequencers of a namespace leads, and the others stand by.
+    """Run a sequencer until SIGTERM or SIGINT, then hand over its logs and return.
 
     Args:
         listen: the ``HOST:PORT`` to listen on. Port 0 selects a free port.
         advertise: the ``HOST:PORT`` that clients connect to; by default the address of ``listen``.
-        store: the URL of the store whose logs it serves; None for the default store. It announces
-            itself there, and serves logs in other pools of the cluster to clients that ask.
-        also: each ``POOL[/NAMESPACE]`` of the same cluster in which it announces itself too.
-        lease_seconds: how long a leader that does not answer remains the leader.
-        metrics: the ``HOST:PORT`` at which it serves metrics for Prometheus, if any.
+        store: the URL of the store whose logs it serves; None means the default store. If a client
+            asks, it also serves logs in other pools of the same cluster.
+        also: further places in the cluster, as ``POOL[/NAMESPACE]``, in which it announces itself.
+        lease_seconds: after how many seconds without an answer a leader is replaced.
+        metrics: the ``HOST:PORT`` at which it serves metrics for Prometheus; None means no metrics.
 
     Raises:
-        ValueError: an address, a URL, the lease or a file of ``security`` is invalid, or clients
-            cannot connect to the address.
-        ZlogError: the address is in use or not of this machine, or the store is not usable.
+        ValueError: an argument or a file of ``security`` is invalid, or clients cannot connect to
+            the address.
+        ZlogError: the address is in use or belongs to another machine, or the store cannot be used.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -116,7 +114,7 @@ def _bind(host: str, port: int) -> socket.socket:
     """Bind the address to listen on.
 
     Raises:
-        ZlogError: the address is in use, or not of this machine.
+        ZlogError: the address is in use, or belongs to another machine.
         OSError: another failure.
     """
     where = f"{host}:{port}"
@@ -139,10 +137,11 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def client_address(advertise: str | None, host: str, port: int, tls: bool = False) -> str:
-    """Return the address for views and the directory. Raises ValueError if clients can't use it.
+    """Return the address for clients. Raises ValueError if they cannot connect to it.
 
     Args:
-        advertise: ``HOST:PORT``, or None for ``host`` and ``port``. ``port`` replaces a port of 0.
+        advertise: ``HOST:PORT``, where port 0 stands for ``port``; None means ``host`` and
+            ``port``.
     """
     if advertise is not None:
         host, wanted = parse_host_port(advertise)
@@ -153,10 +152,10 @@ def client_address(advertise: str | None, host: str, port: int, tls: bool = Fals
 
 
 def _register(store: Store, address: str) -> Callable[[Role], None]:
-    """Register this process as a daemon of the cluster, so that ``ceph -s`` shows it.
+    """Register this process as a daemon of the Ceph cluster, so that ``ceph -s`` shows it.
 
-    Returns a function that updates the role which ``ceph service status`` shows. Failures are only
-    logged, and stores that are not on Ceph are ignored.
+    Returns a function that updates the role shown by ``ceph service status``. If registration
+    fails, this is only logged. Stores that are not on Ceph are ignored.
     """
     ceph: Any = store
 
@@ -190,14 +189,15 @@ async def serve(
     note_role: Callable[[Role], None] = lambda _: None,
     metrics: str | None = None,
 ) -> None:
-    """Serve the logs of a store until ``stop`` is set, then hand them over.
+    """Serve the logs of a store until ``stop`` is set, and then hand them over.
 
     Args:
         store: the store whose logs it serves; the caller closes it.
         limits, lease_seconds, security, metrics: see :func:`run`.
-        namespaces: further namespaces in which it announces itself, besides the store's own.
-        note_role: a function that is called with the role in the store's namespace, when the role
-            in any namespace has changed.
+        namespaces: the namespaces, besides the store's own, in which the sequencer announces
+            itself.
+        note_role: a function that is called with the role in the store's namespace, whenever the
+            role in a namespace has changed.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)

@@ -25,8 +25,9 @@ from zlog.cli.tables import details
 def access() -> None:
     """Show and set who may append to a log.
 
-    A log accepts appends from any client or only from its exclusive writer. If it is read-only
-    or a mirror, it accepts none. `zlog append --exclusive` makes a log exclusive.
+    By default, any client may append to a log. `zlog append --exclusive` makes one client its
+    exclusive writer, and the log refuses all others. Logs that are read-only and mirrors accept no
+    appends.
     """
 
 
@@ -41,9 +42,9 @@ def access() -> None:
 def show(log: Log, as_json: bool) -> None:
     """Show who may append to a log.
 
-    For an exclusive log, the output has the writer, the time at which it took the log, the end of
-    the confirmed entries, and the live stripe. The command cannot find out whether the writer is
-    running: a writer keeps its log until it releases the log or another writer takes it.
+    For an exclusive log, the command prints the writer, the time at which it took the log, the end
+    of the confirmed entries, and the live stripe. It cannot tell whether the writer is still
+    running, because a writer keeps its log until it releases it or another writer takes it.
     """
     tail, view = log.tail(), log.view
     writer, stripe = view.writer, view.live_stripe
@@ -71,9 +72,9 @@ def show(log: Log, as_json: bool) -> None:
 def fence(log: Log) -> None:
     """Take a log from its exclusive writer, and open it to all clients.
 
-    The writer can confirm no further entries, even if it is still running. Its confirmed entries
-    stay in the log. The first of its unconfirmed entries may be in the log too. A log that is not
-    exclusive does not change.
+    Even if the writer is still running, it cannot confirm any more entries. Entries that it has
+    confirmed stay in the log, and some of its oldest unconfirmed entries may stay too. If the log
+    is not exclusive, the command changes nothing.
     """
     before = log.view
     log.fence()
@@ -95,8 +96,8 @@ def fence(log: Log) -> None:
 def read_only(log: Log, off: bool) -> None:
     """Refuse all appends to a log.
 
-    The log can still be read, trimmed and removed. Its exclusive writer is fenced. Repeating the
-    command has no further effect.
+    You can still read, trim and remove the log. If it has an exclusive writer, that writer is
+    fenced. Repeating the command has no further effect.
     """
     if off:
         log.writable()
@@ -116,8 +117,8 @@ def read_only(log: Log, off: bool) -> None:
 def promote(log: Log) -> None:
     """Turn a mirror into a log that accepts appends.
 
-    `zlog mirror` can no longer copy to it. Positions that were being copied are trimmed, so that no
-    entry follows a missing one.
+    After this, `zlog mirror` can no longer copy to the log. Positions that it was just copying are
+    trimmed, so that no entry follows a missing one.
     """
     if not log.view.mirror:
         say(f"log {log.name!r} is not a mirror; `zlog access show {log.name}` shows who may append")

@@ -111,19 +111,19 @@ def append(
     name: str | None,
     keep: bool,
 ) -> None:
-    """Append lines of files or stdin, or texts, as entries.
+    """Append lines from files or stdin, or texts, as entries.
 
-    Each line is an entry, without its newline unless --keep-newline is given. An acknowledged entry
-    is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast one in
-    batches. With --json, gaps in the input are skipped, so that the output of `read --json` can be
-    appended. An entry gets the tags of its line and the tags given by --tag.
+    Each line becomes one entry, without its newline unless --keep-newline is given. An acknowledged
+    entry is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast one
+    in batches. With --json, the command accepts the output of `read --json` and skips the gaps in
+    it. It adds the tags given by --tag to the tags of each line.
 
-    With --exclusive, this command is the log's only writer until it ends, and the previous writer
-    is fenced. The entries keep the order of the input, and the next batch is sent before the last
-    one is confirmed.
+    With --exclusive, the command fences the log's previous writer, and is its only writer until it
+    ends. The entries keep the order of the input, even though each batch is sent before the
+    previous one is confirmed.
 
-    If the command fails or is stopped, it reports how many entries from the beginning of the input
-    are in the log, and how many more may be.
+    If the command fails or is stopped, it reports how many entries, counted from the beginning of
+    the input, are in the log, and how many others may be in it.
     """
     if not exclusive and (name is not None or keep):
         raise click.UsageError("--name and --keep need --exclusive")
@@ -223,11 +223,11 @@ def _print(out: Output, positions: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class _Appends(AbstractContextManager["_Appends", None]):
-    """Appends batches. Other clients may append at the same time.
+    """Appends batches to a log to which other clients may append at the same time.
 
     Attributes:
         tally: counts the entries that are in the log.
-        show: a function that prints positions, or None.
+        show: a function that prints the positions of each batch, or None.
     """
 
     log: Log
@@ -262,10 +262,11 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
-    """Return runs of consecutive entries with higher positions than later entries.
+    """Find the entries of a batch that come after later entries of the batch in the log.
 
-    Each run has the indexes of the entries, and the largest number of later entries below one of
-    them. An entry moves if its first position was filled or taken.
+    Returns runs of consecutive entries, each as their indexes and the largest number of later
+    entries that precede one of them. An entry moves back if another client filled or took its
+    position.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that ascending positions go to the end of this list

@@ -49,10 +49,10 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
     """,
 )
 def bench() -> None:
-    """Put load on a store, and print the rate and the latencies.
+    """Put load on a store, and print its rate and latencies.
 
-    Each benchmark creates its own log in the store, and removes it at the end. It uses the
-    store's sequencer.
+    Each benchmark creates a log of its own in the store, and removes it at the end. It uses the
+    store's sequencer if there is one.
     """
 
 
@@ -207,7 +207,7 @@ def tail(
 ) -> None:
     """Append entries while a second thread follows the log.
 
-    A latency is the time from the start of the append until the follower receives the entry.
+    The latency of an entry is the time from the start of its append until the follower receives it.
     """
     count = max(1, round(rate * seconds))
     data = os.urandom(size)

@@ -55,14 +55,14 @@ from zlog.cli.units import human_bytes
 def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     """Audit a log while it is in use.
 
-    The audit verifies the checksum of each entry without transferring its data. It also
-    searches for entries that were appended twice, compares each object with the log's head, and
-    compares the tag index with the entries. If the log has MACs and the key is given, it reads each
-    entry and verifies its MAC. The command prints nothing if it finds no problem.
+    The audit verifies the checksum of each entry without transferring its data. It also looks for
+    entries that were appended twice, for objects that contradict the log's head, and for errors in
+    the tag index. If the log has MACs and you give the key, the audit also reads each entry and
+    verifies its MAC. The command prints nothing if it finds no problem.
 
-    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change it:
-    repairs, holes older than the hole timeout, orphaned objects, and unfinished trims and layout
-    changes. Clients complete or skip these in the course of their work.
+    The exit code is 1 if data is lost or a guarantee is broken. It is 0 if the audit finds only
+    repairs, holes older than the hole timeout, orphaned objects, or unfinished trims and layout
+    changes, because clients complete or skip these as they work.
     """
     found = serious = 0
     with Output() as out:

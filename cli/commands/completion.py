@@ -22,7 +22,7 @@ from zlog.cli.output import Output
 def completion(ctx: click.Context, shell: str) -> None:
     """Print a completion script for a shell.
 
-    It completes commands, options, and the names of logs, cursors, producers and objects.
+    The script completes commands, options, and the names of logs, cursors, producers and objects.
     """
     made = get_completion_class(shell)
     assert made is not None  # click knows the three

@@ -26,9 +26,9 @@ from zlog.cli.template import iso
 def cursor() -> None:
     """Show and set the cursors of a log: where its readers resume.
 
-    A cursor has a name and the position that its reader reads next. Readers are `zlog tail
-    --cursor`, `zlog read --cursor`, and programs. A trim does not pass a cursor without
-    --past-cursors, so remove the cursors of readers that no longer exist.
+    A cursor is a named position in a log: the one that its reader, such as `zlog tail --cursor` or
+    a program, reads next. A trim cannot pass a cursor unless you give --past-cursors, so remove the
+    cursors of readers that no longer exist.
     """
 
 
@@ -76,9 +76,9 @@ def ls(log: Log, as_json: bool) -> None:
 def set_(log: Log, name: str, position: PositionSpec) -> None:
     """Set a cursor to a position, or create it.
 
-    POSITION is a position, earliest, latest, or a time as for `zlog read`. A negative position
-    counts back from the tail. Stop the cursor's reader first. If the reader's next commit would
-    move the cursor back, that commit fails.
+    POSITION is a number, earliest, latest, or a time as for `zlog read`. A negative number counts
+    back from the tail. Stop the cursor's reader first: if you move the cursor ahead of a running
+    reader, the reader's next commit fails.
     """
     begin = ranges.beginning(log, position)
     made = log.cursor(name, create=begin)
@@ -90,7 +90,7 @@ def set_(log: Log, name: str, position: PositionSpec) -> None:
 @pass_log
 @click.argument("names", metavar="NAME...", nargs=-1, type=CURSOR_NAME, required=True)
 def rm(log: Log, names: tuple[str, ...]) -> None:
-    """Remove cursors, so that they no longer hold back a trim."""
+    """Remove cursors, so that they no longer hold back trims."""
     for name in names:
         log.cursor(name).remove()
         note(f"removed cursor {name!r}")

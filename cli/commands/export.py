@@ -49,9 +49,10 @@ def export(
 ) -> None:
     """Write a log to stdout, for `zlog import`.
 
-    An export has each entry with its position, time and append id, and each gap. Exports of equal
-    logs are equal byte for byte. Like a reader, the command waits for holes and fills them. An
-    export does not include the producers of exactly-once appends.
+    An export contains each entry with its position, time and append id, and each gap. Two logs with
+    the same contents have the same export, byte for byte. Like any reader, the command waits at a
+    hole and fills it after the hole timeout. The producers of exactly-once appends are not
+    exported.
     """
     with Output() as out, session.open_log(log) as opened:
         if out.is_terminal:

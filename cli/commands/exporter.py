@@ -56,8 +56,8 @@ def exporter(
 ) -> None:
     """Serve metrics of all logs to Prometheus.
 
-    The exporter scans the store in the background. A scrape returns the last scan and its time. The
-    exporter runs until Ctrl-C or SIGTERM.
+    The exporter scans the store in the background, and answers each scrape with the results and the
+    time of the last scan. It runs until Ctrl-C or SIGTERM.
     """
     with session.connect() as store, usage_errors():
         served = Exporter(Watch(store, match, logs_max, contents, session.timeout))

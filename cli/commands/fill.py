@@ -20,8 +20,9 @@ from zlog.cli.parameters import POSITION
 def fill(log: Log, positions: tuple[int, ...]) -> None:
     """Fill unwritten positions, so that readers can pass them.
 
-    Readers fill a position themselves after the hole timeout. Filling a position that holds or has
-    lost an entry is an error, and changes nothing. Filling a filled or trimmed position succeeds.
+    This is rarely necessary, because readers fill an unwritten position after the hole timeout. The
+    command fails and changes nothing if a position holds an entry or has lost its entry. It
+    succeeds if the position is already filled or trimmed.
     """
     for position in positions:
         log.fill(position)

@@ -10,7 +10,7 @@ from zlog.cli.output import Output
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> click.Context:
-    """Return the context of the command that the words call.
+    """Return the click context of the command with this path, such as ``cursor ls``.
 
     Raises:
         click.UsageError: the command does not exist.

@@ -37,8 +37,8 @@ def import_(session: Session, log: str, width: int | None, no_promote: bool) -> 
     """Create a log from an export on stdin.
 
     Each entry keeps its position, time and append id. During the import, the log is a mirror and
-    refuses appends. Repeat an interrupted import, and it continues where it stopped. Damaged parts
-    of a file are detected before they are written.
+    refuses appends. If an import is interrupted, run it again: it continues where it stopped. The
+    command detects damage in the export before it writes the damaged part.
     """
     if sys.stdin is None:  # it was closed when Python started
         raise OSError(errno.EBADF, "it is closed", "stdin")

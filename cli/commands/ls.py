@@ -35,8 +35,8 @@ _PAGE = 10_000
 def ls(session: Session, long: bool, as_json: bool) -> None:
     """List the logs of the store.
 
-    Without --long, the list includes logs that are being created or removed. With --long, a message
-    on stderr names each log whose removal is unfinished, and how to finish it.
+    Without --long, the list also contains logs that are being created or removed. With --long, the
+    command opens each log, and prints a message on stderr for each one whose removal is unfinished.
     """
     with session.connect() as store, Output() as out:
         names = _names(session, store)

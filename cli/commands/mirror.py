@@ -72,11 +72,12 @@ def mirror(
     """Copy a log to another store, position by position.
 
     The command creates the mirror, or continues an existing one at its end. Each entry keeps its
-    position and time. Readers of the mirror see all positions up to its tail. The mirror refuses
-    appends until `zlog access promote` makes it an independent log. Entries that the source trims
-    after they were copied stay in the mirror.
+    position and time, and the mirror has no missing positions below its tail. It refuses appends
+    until `zlog access promote` makes it an independent log. If the source trims entries that were
+    already copied, they stay in the mirror.
 
-    With --follow, the command reports failures of either store, and tries again.
+    With --follow, the command keeps copying new entries. If either store fails, it reports the
+    failure and tries again.
     """
     failures = tail = 0
     with terminable():

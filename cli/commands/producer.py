@@ -23,9 +23,9 @@ from zlog.cli.template import iso
 def producer() -> None:
     """Show and remove the producers of exactly-once appends.
 
-    For each producer, a log stores which sequence numbers are complete, and the positions of the
-    parts of others. A producer is a program, or a streaming query of Spark, which is named by its
-    id. A log can have 1,024 producers, so remove producers that no longer exist.
+    A producer is a program, or a Spark streaming query, that appends each entry exactly once. The
+    log records which of its numbered appends are complete, and where the parts of the others are. A
+    log can have 1,024 producers, so remove those that no longer exist.
     """
 
 
@@ -40,8 +40,9 @@ def producer() -> None:
 def ls(log: Log, as_json: bool) -> None:
     """List a log's producers, each with its first incomplete sequence number.
 
-    PARTS is the number of parts of this and later sequence numbers that the log stores. UPDATED is
-    the time at which the producer last began an append, or completed a sequence number.
+    An append can consist of several parts. PARTS counts the parts that the log has recorded for
+    appends that are not complete. UPDATED is the time at which the producer last began an append or
+    completed a sequence number.
     """
     rows = [
         {**each._asdict(), "created": iso(each.created), "updated": iso(each.updated)}
@@ -61,8 +62,8 @@ def ls(log: Log, as_json: bool) -> None:
 def rm(log: Log, producers: tuple[str, ...]) -> None:
     """Remove producers, so that the log forgets their appends.
 
-    The entries stay. Remove a producer only if it no longer exists. If it repeats an append after
-    this, the entries are appended a second time.
+    The entries stay in the log. Remove a producer only if it no longer exists: if it repeats an
+    append later, the entries are in the log twice.
     """
     known = _names(log)
     for name in producers:

@@ -63,20 +63,21 @@ def read(
     r"""Print entries, each followed by a newline.
 
     RANGE is a position (5) or a slice (5:10, 5:, :10). Negative numbers count back from the tail,
-    so -10: means the last ten. A bound can also be earliest (the first position that is not
-    trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or @today,
-    @yesterday, '@2026-11-20 10:00', in UTC unless an offset (+01:00) is given. A single time means
-    all entries from then on, by the clocks of the writers. Without RANGE, the whole log is printed.
+    so -10: means the last ten positions. A bound can also be earliest (the first position that is
+    not trimmed), latest (the tail), or a time, such as @5m (five minutes ago; s, m, h, d, w),
+    @10:00, @today, @yesterday or '@2026-11-20 10:00'. Times are in UTC unless you give an offset
+    (+01:00), and are compared with the writers' clocks. A single time means all entries from then
+    on. Without RANGE, the command prints the whole log.
 
     With --cursor, the command prints the entries from the cursor to the tail. With --commit, it
-    advances the cursor after it has flushed the output: every second and at the end. If the command
+    also advances the cursor every second and at the end, after flushing the output. If the command
     dies, the next one repeats some entries, so each entry is printed at least once.
 
-    Positions without an entry are reported on stderr or, with --json, as {"gap": ...}. With --tag,
-    only gaps that may hide an entry with the tag are reported.
+    The command reports positions without an entry on stderr or, with --json, as {"gap": ...}. With
+    --tag, it reports only gaps that may hide an entry with the tag.
 
-    `read` returns the lines that `append` read, and `read --raw` returns the bytes that `append
-    --keep-newline` read.
+    `read` prints the lines that `append` was given, and `read --raw` prints the bytes that `append
+    --keep-newline` was given.
     """
     if name is not None and wanted:
         raise click.UsageError("--cursor and RANGE cannot be combined")
@@ -127,7 +128,7 @@ def _items(
 
 
 def _one(log: Log, position: int, tail: int) -> Entry:
-    """Return the entry at a position; a negative one counts back from the tail.
+    """Return the entry at a position. A negative position counts back from the tail.
 
     Raises NotWritten if the position is unwritten, or outside the log.
     """

@@ -52,8 +52,8 @@ def reconfigure(
 ) -> None:
     """Change a log's width, stripe unit or settings while it is in use.
 
-    Appends wait for a few milliseconds, and existing entries do not move. Repeating the command has
-    no further effect, except that --roll starts a new stripe each time.
+    The change delays appends by a few milliseconds, and existing entries stay where they are.
+    Repeating the command has no further effect, except that --roll starts a new stripe each time.
     """
     stored = {**options, **dict.fromkeys(unset)}
     changed = any(each is not None for each in changes.values())

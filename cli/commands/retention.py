@@ -91,13 +91,13 @@ def retention(
 ) -> None:
     """Set how much of a log is kept, by age, size or tags.
 
-    Entries beyond any of the limits are trimmed. Compaction trims an entry if it has tags, and a
-    newer entry exists for each of its tags. 'off' removes a limit. Limits that are not given do not
-    change. Retention never passes a cursor.
+    Entries that exceed any of the limits are trimmed. Compaction trims an entry once each of its
+    tags has a newer entry; entries without tags stay. Use 'off' to remove a limit. Limits that you
+    do not give stay as they are. Retention never trims past a cursor.
 
     On Ceph, the leading sequencer enforces the limits about once a minute. An embedded store has no
-    sequencer, so run --apply regularly, for instance by cron. An entry's age counts from the
-    first run after its append.
+    sequencer, so run --apply regularly, for instance from cron. An entry's age counts from the
+    first of these runs after its append.
     """
     given = {name: limit for name, limit in limits.items() if limit is not None}
     changes: dict[str, Any] = {

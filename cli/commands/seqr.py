@@ -139,11 +139,11 @@ def seqr(
 ) -> None:
     """Run a sequencer, show its status, or forget it.
 
-    A sequencer grants positions to writers, which makes appends faster. Clients of the store find
-    it by themselves. It stores nothing on disk, so you can stop and start it at any time. It runs
-    until SIGTERM or Ctrl-C. An embedded store does not need a sequencer.
+    A sequencer grants positions to writers, which makes appends faster. Clients find it through the
+    store. It keeps nothing on disk, so you can stop and start it at any time. It runs until SIGTERM
+    or Ctrl-C. An embedded store does not need a sequencer.
 
-    A pool can have several sequencers. One leads, and the others take over if it fails.
+    A pool can have several sequencers. One of them leads, and if it fails, another takes over.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -208,9 +208,9 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
 def forget(session: Session, address: str) -> None:
     """Remove a sequencer that no longer exists from the store.
 
-    Writers no longer find it, and its logs continue without it. This is not necessary if the
-    sequencer was ended by SIGTERM, or if another one leads. A sequencer that still answers is not
-    removed.
+    Use this after a sequencer has crashed and will not return: writers then stop looking for it,
+    and its logs continue without it. You need not do this if it was ended by SIGTERM or if another
+    sequencer leads. The command refuses to remove a sequencer that still answers.
     """
     with session.connect() as store, usage_errors():
         forgotten = forget_sequencer(store, address, timeout=session.timeout)

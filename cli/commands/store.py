@@ -34,9 +34,9 @@ def store() -> None:
 def compact(session: Session) -> None:
     """Shrink an embedded store's file, and free disk space.
 
-    The file does not shrink by itself: appends reuse the space of trimmed entries. This command
-    replaces the file by a copy without free space, and the disk needs space for the copy. No other
-    process may have the store open. The command can be killed at any moment.
+    The file never shrinks by itself: appends reuse the space of trimmed entries. This command
+    replaces the file by a copy without free space, so the disk must have room for the copy. No
+    other process may have the store open. Killing the command does no harm.
 
     To keep only the newest entry of each tag, see `zlog retention --compact-after`.
     """
@@ -56,10 +56,10 @@ def compact(session: Session) -> None:
 def restore(session: Session, backup: Path | None) -> None:
     """Restore an embedded store from a backup.
 
-    BACKUP is a store's directory or a copy of its data.mdb. The command does not change it. All
-    entries written after the backup are lost, and the positions above its tail are granted again.
-    Without BACKUP, the store accepts the data.mdb that you have copied into its directory. No other
-    process may have the store open.
+    BACKUP is a copy of a store's directory or of its data.mdb, which the command does not change.
+    If you have already copied a data.mdb into the store's directory, omit BACKUP. Entries appended
+    after the backup are lost, and their positions will be granted again. No other process may have
+    the store open.
     """
     with usage_errors():
         restore_store(session.url, backup)

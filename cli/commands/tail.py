@@ -106,13 +106,14 @@ def tail(
 ) -> int:
     """Print the last entries, and new ones.
 
-    A newline follows each entry. Positions without an entry are reported on stderr or, with --json,
-    as {"gap": ...}. A follower waits at an unwritten position until it is written or filled. With
-    --tag, the command prints only entries with the tag, and gaps that may hide such an entry.
+    Each entry is followed by a newline. The command reports positions without an entry on stderr
+    or, with --json, as {"gap": ...}. It waits at an unwritten position until the position is
+    written or filled. With --tag, it prints only entries with the tag, and gaps that may hide such
+    an entry.
 
-    With --cursor, the command resumes at the cursor. It advances the cursor after it has flushed
-    the output: every second and at the end, also on Ctrl-C, SIGTERM and SIGHUP. If the command is
-    killed, the next one repeats some entries, so each entry is printed at least once.
+    With --cursor, the command starts at the cursor. It advances the cursor every second, and when
+    Ctrl-C, SIGTERM or SIGHUP ends it, after flushing the output. If the command is killed, the next
+    one repeats some entries, so each entry is printed at least once.
     """
     if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from cannot be combined")

@@ -19,9 +19,10 @@ from zlog.cli.session import Session, pass_session
 
 @contextmanager
 def _full_store() -> Iterator[None]:
-    """Replace the hint to trim if the store is too full for a trim.
+    """Change the hint of the error if the store is too full to trim.
 
-    A trim writes a record, for which a full store may have no space. Removing a log frees more.
+    A trim must write a record, and a full store may not have space for it. Removing a log then
+    helps.
     """
     try:
         yield
@@ -64,8 +65,8 @@ def trim(
 ) -> None:
     """Remove entries permanently, and free their space.
 
-    A trim that would pass a cursor fails, unless --past-cursors is given. Times are as for
-    `zlog read`.
+    The command fails if the trim would pass a cursor, unless you give --past-cursors. Times have
+    the same form as for `zlog read`.
     """
     if (end is None) == (not positions):
         raise click.UsageError("give either positions, or --to P for all positions below P")

@@ -1,8 +1,8 @@
 """Taking logs over and releasing them, by a change of their view.
 
-``zlog._layout.views`` has the steps (epoch, seal, highest position, view), which are the same for
-every change of a layout. Here they run in the pool that a client names, if this sequencer leads
-there. The caps of its Ceph user decide which pools it can serve.
+Taking over a log takes the same steps as any layout change (see ``zlog._layout.views``). The
+sequencer takes them in the pool that a client names, if it leads there and the caps of its Ceph
+user allow it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Activation:
     All methods raise ZlogError if the store fails.
 
     Args:
-        address: the address of this sequencer in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
+        address: this sequencer's address in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
     """
 
     def __init__(self, stores: Stores, election: Election, address: str, limits: Limits) -> None:
@@ -40,10 +40,10 @@ class Activation:
         self._limits = limits
 
     async def lives(self, log: LogAddress, epoch: int) -> bool:
-        """Return whether this sequencer can still grant in an epoch that a client reports as ended.
+        """Return whether an epoch that a client reports as ended is still usable.
 
-        It cannot if a later epoch was taken, if the newest view is a different one, or if an object
-        refuses this epoch or is full.
+        It is not if a later epoch has begun, if the log's view names another sequencer, or if one
+        of the log's objects refuses the epoch or is full.
 
         Raises:
             LogNotFound: no log has this name and id.
@@ -58,7 +58,7 @@ class Activation:
         return head.counter == view.epoch == epoch and await _objects_agree(io, view, deadline)
 
     async def activate(self, log: LogAddress) -> Grant:
-        """Take a log over, in an epoch above every earlier one. Returns this epoch and the tail.
+        """Take over a log, and return its new epoch and its tail.
 
         Raises:
             LogNotFound: no log has this name and id.

@@ -39,27 +39,27 @@ class Role(str, enum.Enum):
 
 
 class Candidate:
-    """A sequencer's candidacy in one namespace: it stands by, leads, and stands by again.
+    """A sequencer's candidacy in one namespace, where it stands by or leads.
 
-    States: standby → leader ⇄ in doubt → standby, any number of times.
+    A standby becomes the leader when it gets the lease. If the leader then cannot reach the store,
+    its role is in doubt until it renews the lease or learns that it has lost it.
 
-    A leader that cannot reach the store keeps its logs. If a standby can reach the store, it seals
-    the leader's epochs, so the old leader does no harm. The leader steps down when the store
-    reports that another sequencer has the lease.
+    A leader in doubt keeps its logs. This does no harm, because a standby that takes over seals the
+    old leader's epochs.
 
     Args:
-        note: a function that is called with this candidate each time it gets the lease, repeatedly
-            while it is in doubt, and when it has stepped down.
-        guest: whether it leads only because a client requested it. A guest is not listed, and does
-            not take a lost lease again.
-        watch: a function that returns the watch of the leader's process. Its argument is the
-            function that the watch calls.
+        note: a function that is called with this candidate when it gets the lease, repeatedly while
+            it is in doubt, and when it has stepped down.
+        guest: whether it is a candidate only because a client asked for a log. A guest is not
+            listed, and does not try to regain a lost lease.
+        watch: a function that creates the watch of the leader's process. Its argument is the
+            function that the watch calls when the process may have ended.
 
     Attributes:
         leader: the last known address of the leader.
         others: the last known addresses of the namespace's other sequencers.
-        tried: an event that is set after the first attempt to find the leader.
-        failure: why the last attempt failed, if it did.
+        tried: an event that is set once the candidate has tried to find the leader.
+        failure: the error of the last attempt, if it failed.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class Candidate:
             self._watch.stop()
 
     async def resign(self) -> bool:
-        """Give up the lease, after ``run`` has ended. Returns whether a standby can take it.
+        """Give up the lease after ``run`` has ended. Returns whether a standby can take it.
 
         Raises:
-            ZlogError: the store did not confirm this; a lease that was not given up expires.
+            ZlogError: the store did not confirm this. The lease then expires by itself.
         """
         leads, self.role = self.role is not Role.STANDBY, Role.STANDBY
         await self.lease.leave()
@@ -160,8 +160,8 @@ class Candidate:
     def _is_gone(self, leader: Holder) -> bool:
         """Return whether the leader's process has ended, so that its lease may be broken.
 
-        If a sequencer has its lease again after it was broken, its process had not ended. From then
-        on, its lease is taken only after it expires.
+        A sequencer that has regained a broken lease was still running. Its lease is not broken a
+        second time, but left to expire.
         """
         former_self = leader.description == self._address
         return leader.cookie not in self._broken and (former_self or self._watch.gone(leader))

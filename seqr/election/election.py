@@ -40,13 +40,13 @@ _SUCCESSION_POLL_SECONDS = 0.02
 class Election:
     """A sequencer's candidates: one for each namespace in which it may lead.
 
-    The sequencer is always a candidate in the namespaces that it was started for. In any other
-    namespace it is a guest: it becomes a candidate when a client first requests a log there, and
-    stops when clients no longer use the namespace.
+    The sequencer is always a candidate in the namespaces that it was started for. It becomes a
+    guest in another namespace when a client asks it for a log there, and leaves when clients no
+    longer use that namespace.
 
     Args:
-        also: the namespaces that it was started for, besides the first store's namespace.
-        note_role: a function that is called when the role in a namespace has changed.
+        also: the namespaces that it was started for, besides that of the first store.
+        note_role: a function that is called when the sequencer's role in a namespace has changed.
     """
 
     _server: Server  # set by start
@@ -75,9 +75,9 @@ class Election:
         self._leading: dict[Namespace, asyncio.Task[None]] = {}
 
     async def start(self, server: Server) -> None:
-        """Become a candidate in each namespace, and notify ``server`` of the results.
+        """Become a candidate in each namespace that the sequencer was started for.
 
-        It returns after this sequencer is announced in the namespaces that it leads.
+        The call returns once the sequencer is announced in those namespaces that it leads.
 
         Raises:
             ZlogError: this sequencer can never be a candidate in one of the namespaces.

@@ -1,11 +1,12 @@
-"""The lease on a namespace, which one sequencer at a time has.
+"""The lease on a namespace, which at most one sequencer holds at any time.
 
 On Ceph, the lease is a lock of the class ``lock`` on the namespace's directory object. It expires
-unless it is renewed. A second, shared lock lists the namespace's sequencers. ``rados -p POOL lock
-info zlog.directory zlog.leader`` shows the leader, and ``zlog.sequencers`` all sequencers.
+unless the leader renews it. All sequencers of the namespace share a second lock. To see the leader,
+run ``rados -p POOL lock info zlog.directory zlog.leader``; the lock ``zlog.sequencers`` shows all
+of them.
 
-The lease only avoids unnecessary takeovers. Correctness depends on epochs: writers cannot use
-positions that a sequencer grants after it has lost the lease.
+The lease only avoids unnecessary takeovers. A log stays correct without it, because epochs keep
+writers from using positions that a former leader grants.
 """
 
 from __future__ import annotations
@@ -34,15 +35,14 @@ per lease."""
 class Lease:
     """The lease on a namespace, and the list of its sequencers, as one sequencer uses them.
 
-    All methods raise ZlogError if the store refuses or does not answer in time. A call that failed
-    may have taken effect.
+    All methods raise ZlogError if the store refuses the call or does not answer in time. A failed
+    call may still have taken effect.
 
-    In a store that is not on Ceph, every candidate leads. Such a store does not need a sequencer;
-    tests and benchmarks run a single one.
+    In a store that is not on Ceph, every candidate leads. Only tests and benchmarks use this.
 
     Args:
-        cookie: an id that distinguishes this process from all others, even at the same address.
-        seconds: the time after which the lease expires unless it is renewed.
+        cookie: an id that no other process has, even at the same address.
+        seconds: the number of seconds after which the lease expires unless it is renewed.
     """
 
     def __init__(self, io: Io, address: str, cookie: str, seconds: float) -> None:

@@ -1,10 +1,10 @@
 """Ceph's object class ``lock``: advisory locks on an object that expire unless they are renewed.
 
 The OSD stores a lock as an attribute of the object, with the client, cookie and expiry of each
-holder, and compares the expiry with its own clock. Taking a lock creates a missing object. librados
-has no calls for locks that are asynchronous or have a time limit, so requests and replies are
-encoded here. Sources: Ceph, ``src/cls/lock/cls_lock_ops.h`` and ``cls_lock_types.h``; Linux writes
-the same bytes in ``net/ceph/cls_lock_client.c``.
+holder, and checks the expiry by its own clock. If the object does not exist, taking a lock creates
+it. The lock calls of librados block and have no time limit, so this module encodes requests and
+decodes replies itself. The format is defined in Ceph's ``src/cls/lock/cls_lock_ops.h`` and
+``cls_lock_types.h``; Linux implements it in ``net/ceph/cls_lock_client.c``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Holder(NamedTuple):
     """A holder of a lock.
 
     Attributes:
-        client: the RADOS client as the class encodes it: a type and a number, opaque here.
-        cookie: an id that distinguishes the holders of one client.
+        client: the RADOS client, in the encoding of the object class.
+        cookie: an id that distinguishes several holders in the same client.
         description: a text that the holder chose.
         expires: when the lock expires unless it is renewed: seconds since 1970, by the OSD's clock.
     """
@@ -46,7 +46,7 @@ class Holder(NamedTuple):
 class RadosLock:
     """A named lock on the directory object of a namespace, as one holder uses it.
 
-    A store that is not on Ceph has no locks. There, every request succeeds and has no effect.
+    On a store that is not on Ceph, every call succeeds and has no effect.
 
     Attributes:
         cookie: an id that distinguishes this holder from all others.
@@ -63,10 +63,10 @@ class RadosLock:
     async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
         """Take or renew the lock for ``seconds``. Returns False if another holder has it.
 
-        With ``only_renew``, returns False unless this holder has the lock.
+        With ``only_renew``, returns False if this holder does not have the lock.
 
         Raises:
-            StoreTimeout: no answer came; the lock may still be taken, now or later.
+            StoreTimeout: the store did not answer in time. The request may still take effect.
             StoreUnavailable: the store failed, or does not permit the call.
         """
         flag, refusal = (_MUST_RENEW, errno.ENOENT) if only_renew else (_MAY_RENEW, errno.EBUSY)

@@ -34,14 +34,15 @@ _NAMES_PER_SHARD = 32
 
 @dataclass
 class DutyStatus:
-    """The work done since this sequencer began to lead, for operators.
+    """What maintenance has done since this sequencer began to lead.
 
     Attributes:
         rounds: the number of completed rounds.
         failures: the number of logs on which a round failed.
         trimmed: the number of positions that retention trimmed.
         reclaimed: the number of stripes whose objects were removed.
-        ended: when the last round ended, or else when this period began, on the monotonic clock.
+        ended: when the last round ended, on the monotonic clock; before the first round ends, when
+            this sequencer began to lead.
     """
 
     rounds: int = 0
@@ -60,10 +61,10 @@ class DutyStatus:
 class Duties:
     """Enforces the retention of logs (``zlog retention``), and removes unneeded stripe objects.
 
-    Writers and trims remove these objects themselves, unless they die or cannot reach them.
+    Writers and trims leave such objects behind if they die or cannot reach them.
 
-    A round maintains the logs that the directory lists as having a retention, and a part of all
-    logs, another part in each round. It corrects the list for that part.
+    Each round maintains the logs that the directory lists as having a retention, and the next few
+    of all logs. It also corrects the list for these few.
     """
 
     def __init__(self, io: Io, status: DutyStatus | None = None) -> None:
@@ -75,7 +76,7 @@ class Duties:
         self._after = ""  # the last log that had its turn
 
     async def round(self) -> None:
-        """Maintain logs, one after another. The next round repeats failed ones.
+        """Maintain logs one after another. If one fails, the round continues with the next log.
 
         Raises:
             ZlogError: the names of the logs could not be read.

@@ -30,13 +30,13 @@ _STEP_BYTES_MIN = 1 << 16
 
 @dataclass(slots=True)
 class ScrubStatus:
-    """The work done since this sequencer began to lead, for operators.
+    """What scrubbing has done since this sequencer began to lead.
 
     Attributes:
         rounds: the number of completed rounds.
         log: the log being audited; empty between rounds.
         bytes: the size of the data that was audited.
-        repaired: the number of repaired findings, each about an object or positions in it.
+        repaired: the number of findings that were repaired.
         damaged: the number of findings that were not repaired.
     """
 
@@ -50,15 +50,15 @@ class ScrubStatus:
 class Scrubbing:
     """Audits the logs of a namespace one after another, and repairs damaged replicas.
 
-    Rounds alternate. One reads the primary replicas, as clients do. The next reads replicas chosen
-    at random, so that each is read sooner or later. It skips their bytestreams, because an OSD may
-    end if its disk fails during such a read.
+    Every other round reads the primary replicas, as clients do. The rounds between read replicas
+    chosen at random, so that each replica is read sooner or later. They skip bytestreams, because
+    an OSD may crash if its disk fails during such a read.
 
-    A leader does not know how far its predecessor came. So it chooses the kind of the first round,
-    the first log of each round, and the first position in each log at random.
+    A leader does not know how far its predecessor came. So it chooses at random with which kind of
+    round, which log and which position it begins.
 
     Args:
-        bytes_per_second: the limit of the data that is read.
+        bytes_per_second: the rate at which data may be read.
         leads: a function that returns whether this sequencer still leads.
     """
 

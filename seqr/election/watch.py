@@ -1,8 +1,8 @@
 """Watches the leader's process, so that standbys notice at once when it ends.
 
-With the lease alone, a takeover after a crash would wait until the lease expires. So a standby
-keeps an idle connection to the leader. When the process ends, the kernel of the leader's machine
-closes it.
+Without a watch, a standby could take over only when the lease of a crashed leader expires. So each
+standby keeps an idle connection to the leader, which the kernel of the leader's machine closes when
+the process ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LeaderWatch:
     """Watches one leader at a time.
 
     Args:
-        notify: a function that is called when the lease should be read.
+        notify: a function that is called when the leader may have ended.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LeaderWatch:
     def gone(self, leader: Holder) -> bool:
         """Return whether the watched leader's address refuses connections.
 
-        Other failures do not count: they may be faults of the network between here and there.
+        Any other failure may be a fault of the network, so it does not count.
         """
         return leader.cookie == self._cookie and self._gone
 

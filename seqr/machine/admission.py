@@ -1,7 +1,7 @@
-"""Admission: the checks that a connection must pass before it is served.
+"""The checks that a connection must pass before it is served.
 
-Until then, the sequencer opens, looks up and allocates nothing for it except the connection itself,
-which ends after ``hello_s_max``.
+Until a connection has passed them, the sequencer does no work for it. A connection that does not
+pass them within ``hello_s_max`` seconds is closed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ class Reason(str, enum.Enum):
 
 @dataclass(slots=True)
 class Greeting:
-    """The state of one connection.
+    """The progress of one connection through the checks.
 
-    States: new → challenged, if a token is required → over.
+    If a token is required, the sequencer answers the client's HELLO with a challenge.
 
-        certified: whether the client has shown a certificate, or does not need one.
+    Attributes:
+        certified: whether the client has shown a certificate or does not need one.
         number: the client's number, from its HELLO.
         challenge: the challenge that was sent, if any.
     """
@@ -53,7 +54,7 @@ class Verdict(NamedTuple):
 
 
 class Admission:
-    """The rules for all connections.
+    """The rules that decide which connections are served.
 
     Args:
         tokens: the valid tokens. If there are any, a client must prove that it knows one.

@@ -1,9 +1,9 @@
 """The sequencer as a pure state machine: bytes and events in, bytes and effects out.
 
-The machine does no I/O and reads no clock, so every transition can be tested. Its driver passes the
-time in seconds (monotonic) and carries out the effects. C++ code answers NEXT and TAIL, by far the
-most frequent requests, and stores tails and epochs (``zlog.seqr.machine._grants``). This module
-handles all other events and uses the same data.
+The machine does no I/O and reads no clock, so tests can cover every transition. Its driver passes
+the time in seconds (monotonic) and carries out the effects. For speed, C++ code
+(``zlog.seqr.machine._grants``) answers NEXT and TAIL, by far the most frequent requests, and stores
+the tails and epochs, which this module also uses.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Machine:
     """All connections and logs of one sequencer process.
 
     Args:
-        describe: a function that returns additional fields of STATUS.
+        describe: a function that returns additional fields for the answer to STATUS.
         admission: the rules that decide who is served; None serves all clients.
-        identity: the identity of the store whose logs it serves; empty if it is unknown.
+        identity: the identity of the store whose logs the machine serves; empty if unknown.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Machine:
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
         """Take a chunk of a connection's stream, of any length.
 
-        It is faster to first pass the chunk to ``connection.answer``. This method is then called,
+        It is faster to pass the chunk to ``connection.answer`` first. Then call this method,
         without data, only if the connection is ``unfinished``.
         """
         if connection.closed:
@@ -118,7 +118,7 @@ class Machine:
             data = b""
 
     def activated(self, address: LogAddress, grant: Grant) -> list[Effect]:
-        """Note that a log was taken over, in this epoch and with this tail.
+        """Report to the machine that a log was taken over.
 
         Raises:
             ValueError: the epoch is not above all earlier ones, so positions could be granted
@@ -312,9 +312,10 @@ class Machine:
             turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
-        """Answer an OPEN, or let it wait. A code other than OK refuses it.
+        """Answer an OPEN, or let it wait. If this returns another code than OK, refuse the OPEN.
 
-        If a client reports that an epoch has ended, the epoch is checked, while grants continue.
+        If the client reports that the epoch has ended, the OPEN waits until that has been checked.
+        Grants to other clients continue meanwhile.
         """
         if self._stopping:
             return Code.UNAVAILABLE
@@ -372,9 +373,10 @@ class Machine:
                 turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
     def _new_log(self, address: LogAddress) -> LogState | None:
-        """Add a log. Returns None if there are too many, and all are in use.
+        """Add a log. Returns None if there are too many logs and all of them are in use.
 
-        An unused log may be forgotten to make space. It is taken over again when it is opened.
+        To make space, the machine may forget an unused log. It is taken over again when a client
+        opens it.
         """
         if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)
@@ -411,9 +413,9 @@ class Machine:
             self._answer(turn, wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
 
     def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
-        """Request that a connection is closed.
+        """Ask the driver to close a connection.
 
-        It counts as a connection until it has ended, which takes a while if the peer does not read.
+        The connection counts towards the limits until the driver reports that it has ended.
         """
         self._drop(connection)
         turn.add(Close(connection, reason, detail))

@@ -9,7 +9,7 @@ from zlog.seqr.machine.state import Connection
 
 
 class Quotas:
-    """Counts over all connections.
+    """Counts connections and waiting requests, and enforces their limits.
 
     Attributes:
         outstanding: the number of OPENs and WAITs that are not answered yet.
@@ -34,9 +34,9 @@ class Quotas:
         return True
 
     def say_hello(self, connection: Connection) -> bool:
-        """Count a connection as a client's, at its HELLO. Returns False if there are too many.
+        """Count a connection as a client's when its HELLO arrives. Returns False at the limit.
 
-        It is not counted earlier, because a connection with TLS could not get the refusal then.
+        Before its HELLO, a client with TLS could not receive the refusal.
         """
         if not connection.counted:
             limits, clients = self._limits, self._clients

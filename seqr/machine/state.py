@@ -17,16 +17,14 @@ _COMPACT_MIN = 64
 
 
 class Connection(Stream["LogState"]):
-    """A connection of a client.
-
-    States: connected → greeted → closed.
+    """A client's connection.
 
     Attributes:
         origin: the client's IP address.
-        counted: whether it counts as a client's connection, since its HELLO.
+        counted: whether it has sent a HELLO and counts towards the limit of clients.
         greeting: its state until it is greeted.
         outstanding: the number of its OPENs and WAITs that are not answered yet.
-        open: an OPEN whose payload has not arrived completely.
+        open: an OPEN whose payload has not arrived completely, if any.
     """
 
     def __init__(self, counters: Counters) -> None:
@@ -54,11 +52,11 @@ class Wait:
 
 
 class WaitHeap:
-    """Waits in the order of a key: a position, or a time in seconds.
+    """A heap of waiting requests, ordered by position or by the time in seconds at which they end.
 
-    Each wait is in two heaps. When it is answered through one heap, it stays in the other one until
-    it reaches the top, or until more than half of that heap is answered. So a heap holds at most
-    about twice the unanswered waits.
+    Each wait is in one heap of either kind. When it is answered through one, it stays in the other
+    until it reaches the top, or until more than half of that heap's waits are answered. So a heap
+    is at most about twice as large as the number of unanswered waits.
     """
 
     __slots__ = ("_answered", "_heap", "_order")
@@ -113,17 +111,17 @@ class Opener(NamedTuple):
 
 
 class LogState(LogTail):
-    """A log. The base class has its epoch and tail.
+    """A log that clients have opened. The base class stores its epoch and tail.
 
-    States: idle → activating → active → idle, when a higher epoch becomes known. ``epoch`` is 0
-    unless the log is active.
+    A log is idle (``epoch`` is 0) until the sequencer has taken it over. It becomes idle again when
+    a higher epoch becomes known.
 
     Attributes:
-        epoch_last: the highest epoch that was ever active here. The next one must be above it.
+        epoch_last: the highest epoch in which the log was active here. The next one must be higher.
         first: the first position of the newest epoch.
         granted_before: the number of positions granted in earlier epochs.
-        handles: the connections that have the log open.
-        checked: the time of the last check of the epoch, or of the next one if it is planned.
+        handles: the number of connections that have the log open.
+        checked: the time of the last check of the epoch, or of the next check if one is planned.
     """
 
     __slots__ = (
@@ -195,11 +193,11 @@ class Close(NamedTuple):
 
 
 class Activate(NamedTuple):
-    """Take a log over in a new epoch, and report the result to the machine.
+    """Asks the driver to take over a log in a new epoch, and to report the result.
 
     Attributes:
-        epoch: 0, or the active epoch if a client reports it as ended. The epoch must then be
-            checked, and the log is taken over only if it has ended.
+        epoch: the active epoch if a client reports that it has ended; otherwise 0. The driver must
+            check such a report, and take over the log only if it is true.
         delay: how many seconds to wait before the check.
     """
 

@@ -14,9 +14,9 @@ _STEP_S = 1.0
 
 
 class Rate:
-    """The growth of a counter over about the last ten seconds.
+    """The rate at which a counter has grown over about the last ten seconds.
 
-    Samples are taken only at requests, so a burst after a long silence is measured from its start.
+    It takes samples only when requests arrive, so a burst after a pause is measured from its start.
     """
 
     def __init__(self, now: float) -> None:

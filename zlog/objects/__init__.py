@@ -1,15 +1,14 @@
-"""Objects that the clients of a log share, such as maps, queues and locks, and transactions.
+"""Maps, queues, locks and other objects that all clients of a log share, with transactions.
 
     from zlog.objects import Space
 
     space = Space.open(log, "config")
     space.map("limits").put("requests", 100)
 
-Each client keeps the whole state in memory and applies the log's entries to it. It decides every
-transaction at the position of the transaction's entry, and all clients decide in the same way
-(Tango: Balakrishnan et al., SOSP 2013).
-:mod:`zlog.objects.aio` has the same API for asyncio. Both need msgspec, which the extra ``objects``
-installs.
+Each client keeps the whole state in memory and applies the log's entries to it. When it reaches a
+transaction's entry, it decides whether the transaction commits, and all clients come to the same
+decision (as in Tango: Balakrishnan et al., SOSP 2013). :mod:`zlog.objects.aio` has the same API for
+asyncio. Both need msgspec, which the extra ``objects`` installs.
 """
 
 from zlog import distribution as _distribution

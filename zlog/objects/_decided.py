@@ -25,14 +25,14 @@ class Outcome(NamedTuple):
     """The outcome of a transaction.
 
     Attributes:
-        code: the kind of outcome.
+        code: what was decided.
         position: the position of the entry that decided the transaction.
-        results: the results of the commands of a committed transaction; empty if it is ``repeated``
-            and the space no longer has the results.
+        results: the results of a committed transaction's commands; empty if the code is
+            ``repeated`` and the space no longer stores the results.
         error: why the transaction was rejected.
-        items: the values that the transaction had read and that have changed since.
-        attempt: the attempt whose entry decided the transaction.
-        committed: for ``repeated``, whether the earlier transaction was committed.
+        items: the items that changed after the transaction had read them.
+        attempt: the number of the attempt that decided the transaction.
+        committed: if the code is ``repeated``, whether the earlier transaction was committed.
     """
 
     code: Code
@@ -53,14 +53,13 @@ class Decision(NamedTuple):
 
 
 class Decided:
-    """The most recently decided transactions, by id, and the newest results.
+    """Remembers the most recently decided transactions, by id, and the newest results.
 
-    If a client's entry is trimmed before the client applies it, the client finds its result here,
-    because the checkpoint that was written for the trim contains it. No decision depends on
-    results.
+    Checkpoints contain this table. So a client whose entry was trimmed before it could apply it
+    still finds the result. Decisions never depend on results.
 
     Attributes:
-        floor: decisions at this position or above have not been forgotten.
+        floor: no decision at or above this position has been forgotten.
     """
 
     def __init__(

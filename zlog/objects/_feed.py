@@ -1,7 +1,7 @@
 """Reads the entries of a space in order, either by their tag or among all entries of the log.
 
-Reading all entries is ten times as fast as selecting by tag, if most of them belong to the space.
-So the feed estimates the cost of both ways for each window, and uses the cheaper one.
+Reading all entries is up to ten times as fast if most of them belong to the space. So the feed
+estimates the cost of both ways after each read, and changes to the cheaper one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _POSITIONS_MIN = 64
 
 
 class Window(NamedTuple):
-    """Entries of the space, and gaps.
+    """One window of the log, with the entries of a space in it.
 
     Attributes:
-        columns: the entries. If the columns have tags, some may belong to other spaces.
-        rows: the indexes of the space's entries.
-        gaps: the gaps; see :class:`Columns`.
+        columns: the window as read from the log. It may contain entries that are not the space's.
+        rows: the indexes in ``columns`` of the space's entries.
+        gaps: the positions that hold no entry; see :class:`Columns`.
     """
 
     columns: Columns
@@ -39,7 +39,7 @@ class Feed:
     """Reads the entries of a space from a position on.
 
     Args:
-        port: the port to the log.
+        port: the access to the log.
         tag: the tag of the space.
         position: the first position.
     """

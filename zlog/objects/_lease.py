@@ -44,7 +44,7 @@ class Lease:
             raise LockLost(f"the lease of lock {self.name!r} under token {self.token} has ended")
 
     async def renew(self) -> None:
-        """Renew the lease. It then counts from the time before this call.
+        """Renew the lease. Its time then starts at the beginning of this call.
 
         Raises:
             LockLost: another client has the lock.
@@ -92,7 +92,7 @@ class Lease:
 async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Lease:
     """Request a lock, and wait for it; see ``Lock.acquire``.
 
-    If the call is interrupted or not answered in time, the request is withdrawn.
+    If the call is interrupted, or the log does not answer in time, it withdraws the request.
     """
     began = replica.port.monotonic()
     deadline = replica.port.deadline(timeout)
@@ -122,10 +122,10 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw a request whose token is unknown, because the position of its entry is unknown.
+    """Withdraw a request for a lock if the position of its entry, its token, is unknown.
 
-    The request is repeated under its id. The state decides the first of the two entries, whose
-    position is then known. If the log does not answer, a granted lock expires with its lease.
+    Appending the request again under the same id reveals the position of the first entry. If the
+    log still does not answer, a lock that was granted expires with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)

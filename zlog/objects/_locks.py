@@ -14,11 +14,11 @@ class Holder(NamedTuple):
     """The holder of a lock.
 
     Attributes:
-        token: the position of the entry with the request. It is higher than the tokens of all
-            earlier holders, so that a protected resource can compare tokens.
-        owner: the value that the holder shows to others.
+        token: the position of the entry that requested the lock. It is higher than the tokens of
+            all earlier holders, so a protected resource can recognise the newest holder.
+        owner: a value by which others can recognise the holder.
         lease: the number of seconds without a renewal after which others may take the lock away.
-        version: the position of the last renewal, or of the entry with which the holder got the
+        version: the position of the last renewal or, before that, of the entry that granted the
             lock.
     """
 
@@ -29,11 +29,11 @@ class Holder(NamedTuple):
 
 
 class LockState(State):
-    """A lock. Clients wait for it in the order of their entries.
+    """The state of a lock, which clients get in the order of their requests in the log.
 
-    The commands are ``["acquire", owner, lease]`` and, with the token of a request, ``["renew",
-    token]``, ``["release", token]`` and ``["expire", token, version]``. The last one takes effect
-    only if the holder has not renewed the lock since that version.
+    Its commands are ``["acquire", owner, lease]``, ``["renew", token]``, ``["release", token]`` and
+    ``["expire", token, version]``. The last one takes the lock away from its holder, if the holder
+    has not renewed it since that version.
     """
 
     __slots__ = ("holder", "waiting")

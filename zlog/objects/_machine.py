@@ -63,8 +63,8 @@ _MARKS_MAX = 8
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """A part of an object's state in a checkpoint.
 
-    A chunk without a kind has decided transactions, with the results of their commands as JSON in
-    the field ``name``, which versions that do not know results ignore.
+    If ``kind`` is empty, the chunk contains the decided transactions, and ``object`` contains their
+    results as JSON. Older versions ignore these results.
     """
 
     object: str
@@ -78,10 +78,10 @@ _chunk = msgspec.msgpack.Decoder(Chunk)
 
 
 class Frozen:
-    """The state right after one entry. Later entries do not change it.
+    """A snapshot of the state after one entry, which later entries do not change.
 
     Attributes:
-        start: the state has the effects of all entries below this position.
+        start: the snapshot has the effects of all entries below this position.
         digests: the digests of objects of user-defined types.
     """
 
@@ -112,15 +112,16 @@ class Machine:
 
     Args:
         types: the classes of user-defined types, by their names in the log.
-        position: the first position to apply; the space is empty before it.
+        position: the first position to apply, at which the space is still empty.
 
     Attributes:
         position: the position of the next entry to apply.
         objects: the objects, by name.
-        decided: the transactions that were decided last.
-        changes: the changes since the caller last cleared the list; None if they are not needed.
-        wanted: the ids of marks at which to freeze the state. Each gets the state once it is
-            frozen.
+        decided: the most recently decided transactions.
+        changes: a list to which changes are added, which the caller clears; None records no
+            changes.
+        wanted: maps the ids of the marks at which to take a snapshot to these snapshots, or to None
+            before they are taken.
     """
 
     def __init__(self, types: Mapping[str, type[Replicated]], position: int) -> None:
@@ -136,8 +137,8 @@ class Machine:
         """Apply an entry. Returns the outcome if the entry is a transaction.
 
         Raises:
-            Stopped: the entry can't be applied. Part of it may have taken effect, so this state
-                must not be used any more.
+            Stopped: the entry can't be applied. Discard this state, because part of the entry may
+                have taken effect.
         """
         kind = type(record)
         outcome: Outcome | None = None
@@ -198,8 +199,8 @@ class Machine:
     ) -> list[tuple[str, object]]:
         """Return the items of a read set that have changed.
 
-        A key is unchanged if it has the version that was read. A range is unchanged if it has as
-        many keys as were read and no key was put since, which proves that the keys are the same
+        A key is unchanged if its version is the one that was read. A range is unchanged if no key
+        in it was put since then and it still has as many keys, so that none was removed either
         (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
@@ -263,8 +264,8 @@ class Machine:
     def digests(self) -> dict[str, str]:
         """Return the digest of each object of a user-defined type.
 
-        Two versions of a class may encode equal states differently, so only digests of one version
-        are compared: from version 2 on, the version is part of the digest's name.
+        Two versions of a class may encode the same state differently. So from version 2 on, the
+        name of a digest contains the version, and only digests of the same version are compared.
         """
         return {
             name if state.class_version == 1 else f"{name}\0{state.class_version}": digest(
@@ -353,7 +354,7 @@ def new_state(types: Mapping[str, type[Replicated]], kind: str, name: str, posit
 
 
 def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]]:
-    """Return classes by their names in the log.
+    """Return a dictionary of classes by their names in the log.
 
     Raises:
         TypeError, ValueError: a value is not a subclass of :class:`Replicated`, or two classes

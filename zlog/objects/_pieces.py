@@ -66,7 +66,7 @@ def cut(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 class Joined:
-    """Joins pieces to the chunks that they were cut from.
+    """Restores the chunks of a checkpoint from the pieces into which they were cut.
 
     Attributes:
         rest: the beginning of an incomplete chunk.
@@ -91,7 +91,7 @@ class Joined:
 
 
 class Sum:
-    """The size and digest of all pieces, as a manifest has them.
+    """Computes the size and digest of all pieces for a manifest.
 
     Attributes:
         size: the total size of the pieces in bytes.

@@ -36,15 +36,15 @@ class Write(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fals
 
 
 class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=1):
-    """Commands that take effect once, and only if the values that were read are unchanged.
+    """A transaction: commands that take effect once, if the values that it read are unchanged.
 
     Attributes:
         id: the transaction's id.
-        attempt: a number that grows each time that the transaction is repeated.
-        snapshot: the position of the state that was read, which has all entries below it.
-        reads: for each read, the object, the key (None for the whole object), and the version.
-        ranges: for each range read, the object, the first key, the end or None, and the number of
-            keys.
+        attempt: a number that is higher for each later attempt at the transaction.
+        snapshot: the transaction read the state with all entries below this position.
+        reads: the object, the key (None for the whole object) and the version of each value read.
+        ranges: the object, the first key, the end (or None) and the number of keys of each range
+            read.
     """
 
     version: Version
@@ -64,15 +64,15 @@ class Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False
 
 
 class Manifest(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=3):
-    """A complete checkpoint.
+    """The record that completes a checkpoint and lists its pieces.
 
     Attributes:
-        id: the id of its mark; empty for the first checkpoint of a space, which has no mark.
+        id: the id of the checkpoint's mark; empty for a space's first checkpoint, which has none.
         start: the checkpoint has the effects of all entries below this position.
-        pieces: the positions of its pieces, in order.
+        pieces: the positions of the pieces, in order.
         size: the size of all pieces in bytes.
         digest: the digest of all pieces.
-        objects: the digests of the states of objects of user-defined types, by name.
+        objects: the digests of the objects of user-defined types, by name.
     """
 
     version: Version
@@ -178,7 +178,7 @@ deeper ones."""
 
 
 def owned(value: Any, levels: int = NESTING_MAX) -> Any:
-    """Return a copy of a value that an object may keep.
+    """Return a copy of a value, which an object can keep.
 
     Raises:
         TypeError, ValueError: the value is not a JSON value (None, bool, int of 64 bits, finite

@@ -45,11 +45,11 @@ LINEARIZABLE = 0.0
 
 
 class Event(NamedTuple):
-    """The changes of one entry.
+    """The changes that one entry made.
 
     Attributes:
-        position: the position of the entry. To continue after it, use ``position + 1``.
-        changes: the requested changes, in order, at least one.
+        position: the position of the entry. A later watch can continue at ``position + 1``.
+        changes: those of the changes that the watch reports, in order; at least one.
     """
 
     position: int
@@ -69,20 +69,20 @@ class _Pending:
 
 
 class Replica(ProcessBound):
-    """The state of a space in this process, which follows the log.
+    """Keeps a copy of a space's state in this process, and updates it from the log.
 
     Args:
-        port: the port to the log.
+        port: the access to the log.
         name: the name of the space.
         machine: the initial state.
         types: the classes of user-defined types.
 
     Attributes:
-        machine: the state. It is replaced if a trim overtakes it.
+        machine: the state. The replica replaces it if entries are trimmed before it has applied
+            them.
         failed: the error that has stopped the replica, or None.
         torn: whether an entry was applied only partly.
-        listeners: functions that are called, under the lock, with each entry's position and
-            changes.
+        listeners: functions that get each entry's position and changes, while the lock is held.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class Replica(ProcessBound):
         return self.port.append(encode_write(ops), self._record_tags)
 
     async def call(self, op: tuple[Any, ...]) -> Any:
-        """Execute one command; returns its result.
+        """Execute one command, and return its result.
 
         Raises:
             Rejected: the object refuses the command.
@@ -327,7 +327,7 @@ class Replica(ProcessBound):
         return outcome.results[0]
 
     async def carry_out(self, op: tuple[Any, ...], id: str) -> Outcome:
-        """Execute one command; returns its outcome, which may lack the result.
+        """Execute one command, and return its outcome, which may lack the result.
 
         Raises:
             Rejected: the object refuses the command.
@@ -357,8 +357,8 @@ class Replica(ProcessBound):
     ) -> Outcome:
         """Append a transaction, and apply entries until it is decided.
 
-        If the outcome of the append is unknown, the same record is appended again. The state
-        decides the first of the two and ignores the other.
+        If it is unknown whether the append succeeded, the same record is appended again. If both
+        are in the log, only the first one counts.
         """
         self.check_actor()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)

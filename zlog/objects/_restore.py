@@ -19,10 +19,10 @@ async def restored(
     types: Mapping[str, type[Replicated]],
     end: int | None = None,
 ) -> Machine | None:
-    """Return the state of the newest whole checkpoint.
+    """Return the state in the newest complete checkpoint.
 
     Args:
-        port: the port to the log.
+        port: the access to the log.
         name: the name of the space.
         types: the classes of user-defined types.
         end: use only checkpoints below this position; None means all.
@@ -31,7 +31,7 @@ async def restored(
         The state, or None if no checkpoint can be read.
 
     Raises:
-        Stopped: the checkpoint is of a newer version, or has objects of unknown types.
+        Stopped: a newer version wrote the checkpoint, or it has objects of unknown types.
     """
     while True:
         trim_point = port.trim_point
@@ -63,10 +63,10 @@ async def oldest(
 
 
 def manifest_of(entry: Entry) -> Manifest:
-    """Return the manifest in an entry.
+    """Decode the manifest in an entry.
 
     Raises:
-        Stopped: the entry has no manifest that this version can read.
+        Stopped: this version cannot read the entry as a manifest.
     """
     try:
         record = decode_record(entry.data)

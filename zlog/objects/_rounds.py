@@ -21,15 +21,14 @@ class _Turn(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """One piece of work, done once for all callers that request it at about the same time.
+    """Does a piece of work once for all callers that request it at about the same time.
 
-    A caller that comes during a run gets the result of the next run, since the current one began
-    too early for it. The first waiting caller does the work for all.
+    A caller that arrives during a run must wait for the next one, since the current run began
+    before its request. The first of the waiting callers does the work for all.
 
     Args:
-        port: the port of the replica.
-        count: a function that returns a number that only grows, by which waiting callers see
-            progress; see ``join``.
+        port: the access to the log.
+        count: a function that returns a number that grows as the work progresses; see ``join``.
 
     Attributes:
         began_at: the count when the current run began.
@@ -50,15 +49,14 @@ class Rounds(Generic[T]):
         seconds: float | None = None,
         seen: int = 0,
     ) -> T | None:
-        """Do the work, or wait until another caller has done it; return its result.
+        """Do the work, or wait until another caller has done it, and return the result.
 
-        With ``seconds``, the call waits this long for the current run, whose result is enough, and
-        then returns None. It returns None at once if the count is above ``seen``. So work that ends
-        when the count grows ends for all waiting callers.
+        If ``seconds`` is given, the call also accepts the result of the current run. It returns
+        None after waiting this long, or at once if the count is already above ``seen``.
 
         Raises:
             ReentrantCall: a signal handler calls this while its thread does the work.
-            StoreTimeout: another thread does the work for longer than the handle's time-out.
+            StoreTimeout: another thread does the work, without progress for the handle's time-out.
         """
         while True:
             led: _Turn[T] | None = None

@@ -76,7 +76,7 @@ async def transact(
 
 
 async def _known(replica: Replica, id: str) -> int:
-    """Return which attempt at an id was decided last.
+    """Return the number of the attempt that was decided last for an id.
 
     Raises:
         AlreadyCommitted: a transaction with the id was committed.

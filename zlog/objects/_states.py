@@ -22,19 +22,19 @@ Parts = Callable[[], Iterator[Any]]
 
 
 class Replicated(ABC):
-    """The base class of user-defined types: a state that commands change.
+    """The base class of user-defined types, whose state is changed by commands.
 
-    Every replica makes the object without arguments and applies the same commands in the same
-    order. So :meth:`apply` must depend only on the state and the command: not on time, randomness,
-    the environment, or the order of a set.
+    Every replica creates the object without arguments and applies the same commands in the same
+    order. So :meth:`apply` must depend only on the state and the command, and never on the time,
+    random numbers, the environment, or the order of a set.
 
     Attributes:
         type_name: the name of the type in the log; by default the class's name.
-        version: the version of commands and snapshots. Increase it when older code can't apply a
-            new command: older replicas then stop at the command instead of applying it
-            differently. A newer class must accept the commands and snapshots of all older ones.
-        position: the position of the entry that is being applied. It grows, and the commands of one
-            transaction share it. It is -1 while a transaction tries the command before its commit.
+        version: the version of commands and snapshots. Increase it if you add a command that older
+            code can't apply: older replicas then stop at it, instead of applying it in another way.
+            The class must accept the commands and snapshots of all older versions.
+        position: the position of the entry that is being applied, the same for all commands of a
+            transaction. It is -1 while a transaction tries the command before its commit.
     """
 
     type_name: ClassVar[str] = ""
@@ -43,13 +43,13 @@ class Replicated(ABC):
 
     @abstractmethod
     def apply(self, command: Any) -> Any:
-        """Change the state, and return a value for the caller of ``call``.
+        """Apply a command to the state, and return a value for the caller of ``call``.
 
-        The method may keep or change the command. Lists and dictionaries that it returns are copied
-        for the caller. If it returns anything else that may change later, it must return a copy.
+        The method may keep or change the command. It may return lists and dictionaries that it
+        keeps, since the caller gets copies. It must copy any other mutable value that it returns.
 
         Raises:
-            Rejected: the command is refused, and has changed nothing.
+            Rejected: the object refuses the command, and has not changed.
         """
 
     @abstractmethod
@@ -67,12 +67,12 @@ def type_name(cls: type[Replicated]) -> str:
 
 
 class Change(NamedTuple):
-    """A change of an object by an entry.
+    """A change that an entry made to an object.
 
     Attributes:
         object: the name of the object.
         key: the changed key of a map or set; None for the object as a whole.
-        value: the new value; the holder of a lock; the command of a user-defined type.
+        value: the new value. For a lock, this is the holder; for a user-defined type, the command.
         deleted: whether the key, or the first item of a queue, was removed.
     """
 
@@ -344,7 +344,7 @@ class UserState(State):
 
 
 def typed(objects: Mapping[str, State], name: str, kind: str) -> State | None:
-    """Return an object.
+    """Return an object after checking its type.
 
     Raises:
         WrongType: the object has another type.

@@ -109,7 +109,7 @@ class TransactionState(ProcessBound):
         return self._machine.objects
 
     def validate(self) -> None:
-        """Move on to the replica's newest state.
+        """Continue with the replica's newest state.
 
         Raises:
             Conflict: a value that was read has changed.
@@ -261,7 +261,7 @@ class TransactionObject(ObjectView[R]):
     _source: TransactionState
 
     def call(self, command: Any) -> Any:
-        """Send a command; returns its result.
+        """Send a command, and return its result.
 
         Raises:
             Rejected: the object refuses the command.
@@ -270,13 +270,13 @@ class TransactionObject(ObjectView[R]):
 
 
 class Transaction(ProcessBound):
-    """Reads and writes that take effect together, or not at all.
+    """A transaction: its reads and writes take effect together, or not at all.
 
-    All reads see the state of one moment, and the transaction's own writes. If another transaction
-    changes a value that it has read, the next read or the commit raises Conflict.
+    All reads see the state of one moment, with the transaction's own writes. If another client
+    changes a value that the transaction has read, its next read or its commit raises Conflict.
 
     Attributes:
-        id: the transaction's id, which the space knows once it has decided the transaction.
+        id: the transaction's id.
     """
 
     def __init__(self, state: TransactionState) -> None:
@@ -309,7 +309,7 @@ class Transaction(ProcessBound):
         return TransactionObject(self._state, name, cls, type_name(cls))
 
     def require(self, lock: str, token: int) -> None:
-        """Let the transaction commit only if this token still holds the lock.
+        """Let the transaction commit only if the lock is still held under this token.
 
         Raises:
             LockLost: the lock is no longer held under the token.

@@ -1,6 +1,6 @@
-"""Views of objects for reads without waiting: of a replica, of the past, or in a transaction.
+"""Views read objects without waiting: in a replica, in an earlier state, or in a transaction.
 
-Returned values are copies.
+They return copies of values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cells_of(state: State | None, start: str, end: str | None) -> list[tuple[str
 
 
 def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str, str | None]:
-    """Return the first key of a range, and its end.
+    """Return the first key and the end of a range of keys.
 
     Raises:
         ValueError: a prefix is given with a start or an end.
@@ -74,7 +74,7 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
 
 
 class View:
-    """Reads an object.
+    """A view of one object.
 
     Attributes:
         name: the object's name.
@@ -113,12 +113,12 @@ class MapView(View):
     def items(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[tuple[str, Any]]:
-        """Return keys and values in key order: all, or a range.
+        """Return all keys with their values in key order, or those in a range.
 
         Args:
-            prefix: only keys with this prefix.
-            start: the first key.
-            end: only keys before it.
+            prefix: return only keys with this prefix.
+            start: return only keys from this one on.
+            end: return only keys below this one.
         """
         found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [(key, given(cell[1])) for key, cell in found]
@@ -267,7 +267,7 @@ class ObjectView(View, Generic[R]):
     def read(self, look: Callable[[R], T]) -> T:
         """Return the result of ``look``, which must not change the object.
 
-        The result must be a copy, not a part of the object that may change later.
+        The result must not be a part of the object that may change later; return a copy instead.
         """
 
         def at(state: UserState | None) -> T:

@@ -17,11 +17,11 @@ WATCH_EVENTS = 1000
 
 
 class Filter(NamedTuple):
-    """The changes that a watch reports.
+    """Selects the changes that a watch reports.
 
     Attributes:
         object: the name of the object; None means all objects.
-        start: the first key; None means changes of all keys.
+        start: report only keys from this one on; None means all keys.
         end: report only keys below this one; None means no end.
     """
 
@@ -44,13 +44,13 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """The changes of a space that match a filter, with one event for each entry with such changes.
+    """Iterates over the changes of a space that match a filter, with one event per entry.
 
-    It waits without end. A bounded number of events is kept for a slow watch. If that is not
-    enough, the watch reads the log itself from its position on, until it has caught up.
+    The iteration ends only when the watch is closed. For a slow consumer, the watch buffers up to
+    ``limit`` events. Above that, it rereads the log from its position until it has caught up.
 
     Attributes:
-        position: the position at which another watch would continue after the last event.
+        position: where another watch must start to continue after the last event.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Watching:
         """Return the next event, or None if the watch was closed.
 
         Raises:
-            PastLost: the log was trimmed above the watch's position; changes are known again from
-                ``resume`` on.
+            PastLost: the log was trimmed above the watch's position. A new watch can start at
+                ``resume``.
             Stopped: the replica can't continue.
         """
         try:

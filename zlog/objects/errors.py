@@ -37,7 +37,7 @@ class PastLost(ZlogError):
 
 
 class Stopped(ZlogError):
-    """A replica stopped at an entry that it can't apply, so that it does not diverge.
+    """This client's replica stopped at an entry that it can't apply, so that it does not diverge.
 
     All later calls of its space raise this error. No entry was skipped.
 
@@ -80,9 +80,9 @@ class ApplyFailed(Stopped):
 
 
 class Diverged(Stopped):
-    """The state of an object differs from the state in another replica's checkpoint.
+    """An object's state differs from its state in another replica's checkpoint.
 
-    Its ``apply`` is not deterministic, or the replicas run different code.
+    Either the object's ``apply`` is not deterministic, or the replicas run different code.
     """
 
     hint = (
@@ -94,7 +94,7 @@ class Diverged(Stopped):
 class Rejected(ZlogError):
     """An object has refused a command. Nothing was changed.
 
-    Raise this in ``Replicated.apply``, depending only on the state and the command.
+    ``Replicated.apply`` may raise this, but only depending on the state and the command.
     """
 
     hint = "The message says why the object refuses it."
@@ -123,7 +123,7 @@ class Conflict(ZlogError):
 
 
 class AlreadyCommitted(ZlogError):
-    """A transaction with this id was committed before. This one had no effect.
+    """A transaction with the same id was committed before. This one had no effect.
 
     Attributes:
         position: the position of the entry that committed the transaction.
@@ -137,10 +137,10 @@ class AlreadyCommitted(ZlogError):
 
 
 class OutcomeUnknown(ZlogError):
-    """It is unknown whether a change took effect: the log did not answer in time, twice.
+    """It is unknown whether a change took effect, because the log twice did not answer in time.
 
     Attributes:
-        id: the id of the change. A transaction that is repeated with this id takes effect once.
+        id: the id of the change. Repeat a transaction with this id, so that it takes effect once.
     """
 
     hint = "Run the transaction again with this `id`, so that it takes effect once."
@@ -154,8 +154,8 @@ class OutcomeUnknown(ZlogError):
 class ResultLost(ZlogError):
     """A command took effect once, but its result is lost.
 
-    The entries after the command were trimmed before this client applied it, and the checkpoint
-    has only the newest results that are JSON values.
+    The command's entry was trimmed before this client applied it. The checkpoint that replaces it
+    contains only the newest results, and only those that are JSON values.
 
     Attributes:
         id: the id of the command.

@@ -55,10 +55,10 @@ def console(
 ) -> None:
     """Serve a web page that shows the logs.
 
-    The page lists all logs, and shows the entries, positions, cursors and layouts of a log, a live
-    tail, an audit, the sequencers, and the report of the doctor. It loads nothing from other
-    servers. The console is read-only unless started with --allow-changes. It runs until Ctrl-C or
-    SIGTERM.
+    The page lists all logs. For each log, it shows the entries, positions, cursors and layouts,
+    follows the tail, and can run an audit. It also shows the sequencers and the doctor's report.
+    The page loads nothing from other servers. The console is read-only unless you start it with
+    --allow-changes. It runs until Ctrl-C or SIGTERM.
     """
     try:
         from zlog.cli.commands.console.access import Access

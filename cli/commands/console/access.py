@@ -41,16 +41,16 @@ _PAGE_HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """The address of the console, and the rights of its users.
+    """The console's address, and what its users may do.
 
     Attributes:
         host: the address to listen on.
-        port: the port to listen on; 0 takes a free one.
-        token: the token that browsers must know; empty for none.
-        printed: whether the token was generated, and must be printed.
-        certificate: the TLS certificate (PEM); None for no TLS.
+        port: the port to listen on; 0 means any free port.
+        token: the token that browsers must send; empty if they need none.
+        printed: whether the console generated the token, and so must print it.
+        certificate: the TLS certificate (PEM); None means no TLS.
         key: the private key; None if it is in the certificate's file.
-        changes: whether logs may be changed.
+        changes: whether users may change logs.
     """
 
     host: str
@@ -71,7 +71,7 @@ class Access:
         *,
         changes: bool,
     ) -> Access:
-        """Read the named files. An address other than loopback always gets a token.
+        """Read the files of the token and the certificate, and check the options.
 
         Raises:
             ValueError: an option or a file is invalid.
@@ -114,7 +114,7 @@ class Access:
 
 
 async def given_fields(request: Request) -> dict[str, Any]:
-    """Return the JSON object of a request.
+    """Read the body of a request, which must be a JSON object.
 
     Raises:
         HTTPException: the body is too long.
@@ -144,12 +144,12 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Checks requests, and sets headers that isolate the page in browsers.
+    """ASGI middleware that refuses unsafe requests and isolates the page in browsers.
 
-    Without a token, only requests to loopback addresses and `localhost` are answered. Otherwise a
-    page of another site could read everything, if its owner lets its name point to this machine.
-    Requests from pages of other sites or ports are refused, since some requests start work such as
-    an audit.
+    If no token is required, it answers only requests addressed to `localhost` or a loopback
+    address. Otherwise the owner of another site could let its name point to this machine, and its
+    pages could read everything. It also refuses requests from pages of other sites or ports, which
+    could start expensive work.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:

@@ -52,14 +52,14 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 def make_app(
     session: Session, store: zlog.Store, access: Access, interval: float, match: str
 ) -> Starlette:
-    """Return the console as an ASGI application. Its streams end when its `state.ending` is set.
+    """Return the console as an ASGI application. Set its `state.ending` to end its streams.
 
     Args:
         session: the global options of the command.
-        store: the store whose logs are shown. All reads go through a read-only store around it.
-        access: the rights of users.
-        interval: seconds between polls of all logs.
-        match: a pattern that the names of the logs match.
+        store: the store with the logs. The console reads it through a read-only wrapper.
+        access: what users may do.
+        interval: the number of seconds between polls of all logs.
+        match: a pattern; only logs whose names match it are shown.
     """
     looked_at = zlog.ReadOnlyStore(store)
     watch = Watch(looked_at, match, LOGS_MAX, _CONTENTS, session.timeout)

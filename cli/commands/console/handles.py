@@ -15,12 +15,12 @@ _OPEN_MAX = 64
 
 
 class Handles:
-    """Keeps recently used logs open: up to 64, plus all that are in use.
+    """Keeps the handles of up to 64 recently used logs open, and of all logs in use.
 
     Args:
-        store: the store of the logs.
+        store: the store with the logs.
         timeout: the timeout for each call, in seconds.
-        mac_key: the key of logs with MACs; None if it was not given.
+        mac_key: the key for logs with MACs; None if the user gave no key.
     """
 
     def __init__(self, store: zlog.Store, timeout: float | None, mac_key: bytes | None) -> None:
@@ -33,9 +33,9 @@ class Handles:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
-        """Open a log, or return its open handle.
+        """Return a handle on a log, which is opened if necessary.
 
-        The handle of a removed log is replaced, so that a new log of the same name is found.
+        If the log was removed, its handle is dropped, so a later call finds a new log of that name.
 
         Raises:
             LogNotFound: the log does not exist.

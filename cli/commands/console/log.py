@@ -137,7 +137,7 @@ def item_fields(item: zlog.Entry | zlog.Gap) -> dict[str, object]:
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:
-    """Return a parameter of the URL that must be a number.
+    """Return the value of a numeric URL parameter.
 
     Raises:
         ValueError: the parameter is not a number.

@@ -26,7 +26,7 @@ class Logs:
 
     Args:
         watch: the object that polls the logs.
-        interval: the seconds between polls; longer if polls take long.
+        interval: the minimum number of seconds between polls.
     """
 
     def __init__(self, watch: Watch, interval: float) -> None:

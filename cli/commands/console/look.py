@@ -1,7 +1,7 @@
 """The colours of the console.
 
-States also differ in lightness, so that they can be distinguished without colours. The hues are
-Okabe and Ito's, which colour-blind people can distinguish.
+Colour-blind people can distinguish the hues, which are Okabe and Ito's. The colours of states also
+differ in lightness.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """The colours for one background.
+    """The colours of the page in light or dark mode.
 
     Attributes:
         background: the colour of the page.
@@ -19,7 +19,7 @@ class Look(NamedTuple):
         text: the colour of text.
         faint: the colour of less important text.
         accent: the colour of clickable elements.
-        states: the colours of positions, by state.
+        states: maps each state of a position to its colour.
     """
 
     background: str

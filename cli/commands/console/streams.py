@@ -76,12 +76,12 @@ def _line(event: Event) -> str:
 async def _told(
     work: Coroutine[Any, Any, None], take: Callable[[], Event | None]
 ) -> AsyncGenerator[Event, None]:
-    """Yield the findings of some work until it ends.
+    """Run some work, and yield what it finds until it ends.
 
     Args:
-        work: the work. Its errors are raised.
-        take: a function that returns all findings since its last call, or None. Findings made while
-            a browser takes an event are in the next event.
+        work: the work to run. If it fails, its error is raised here.
+        take: a function that returns an event with all findings since its last call, or None if
+            there are none. If the browser is slow, an event has several findings.
     """
     running = asyncio.create_task(work)
     try:

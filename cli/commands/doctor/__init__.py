@@ -47,8 +47,8 @@ def doctor(session: Session, as_json: bool) -> int:
     """Report problems, and how to fix them.
 
     The doctor examines the installation, the token file for sequencers, the store, the object class
-    and the sequencers. It changes no log. The first failure determines the exit code: 6 if the
-    store is unreachable, 7 if the object class is not loaded, and 1 otherwise.
+    and the sequencers, and changes no log. The exit code depends on the first failure: 6 if the
+    store is unreachable, 7 if the object class is not loaded, and 1 for any other failure.
     """
     found: list[Diagnosis] = []
     with Output() as out:

@@ -23,14 +23,14 @@ class Level(enum.Enum):
 
 
 class Diagnosis(NamedTuple):
-    """The diagnosis of a part.
+    """What the doctor found out about one part of the system.
 
     Attributes:
         part: the name of the part, in a word or two.
         level: how serious it is.
         text: the diagnosis in one sentence.
-        fix: how to fix it, preferably a command; empty if there is nothing to fix.
-        code: the exit code of a failure.
+        fix: how to fix the problem, preferably a command; empty if there is nothing to fix.
+        code: the exit code if this is the first failure.
     """
 
     part: str
@@ -69,7 +69,8 @@ def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
     """Return the exit code for all diagnoses.
 
-    Each part depends on those before it, so the first failure may cause the others.
+    This is the code of the first failure. Each part depends on the parts before it, so that failure
+    may have caused the others.
     """
     return next((each.code for each in diagnoses if each.level is Level.FAILURE), ExitCode.OK)
 

@@ -31,7 +31,7 @@ _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nf
 
 
 def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
-    """Examine the directory and its file system, without creating it.
+    """Examine an embedded store's directory and its file system, without creating them.
 
     Args:
         read_only: whether the store is opened for reading only (``?mode=ro``).
@@ -120,10 +120,10 @@ def _store_in(path: Path) -> Iterator[Diagnosis]:
 
 
 def examine_disk(path: Path, space_inside: int = 0) -> Diagnosis:
-    """Examine how much a store can grow.
+    """Examine how much an embedded store can grow.
 
     Args:
-        space_inside: free bytes in the store's file.
+        space_inside: the number of free bytes inside the store's file.
     """
     usage = shutil.disk_usage(_existing(path) or path)
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"

@@ -79,9 +79,9 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
 
 
 def _space(pool: dict[str, Any]) -> Iterator[Diagnosis]:
-    """Examine the flags of a pool that is full, or has a full OSD under it.
+    """Report if a pool has reached its quota, or if its OSDs are full or nearly full.
 
-    Source: Ceph, ``src/osd/osd_types.h``, ``pg_pool_t::FLAG_FULL`` and the flags after it.
+    Ceph's ``src/osd/osd_types.h`` defines the flags: ``pg_pool_t::FLAG_FULL`` and those after it.
     """
     name, flags = pool["pool_name"], pool["flags_names"].split(",")
     if "full_quota" in flags:

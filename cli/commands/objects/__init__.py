@@ -40,9 +40,10 @@ _ABSENT = -1
 def objects() -> None:
     """Show and change the objects that a log's clients share.
 
-    The objects are the maps, sets, counters, registers, queues and locks of `zlog.objects` in
-    Python. Each is in a space of a log, which can have other entries too. Each command reads the
-    space's newest checkpoint and the entries after it. It needs msgspec (the extra `objects`).
+    The objects are the maps, sets, counters, registers, queues and locks that Python programs use
+    through `zlog.objects`. They are in a space, which is stored in a log and may share it with
+    other entries. Each command reads the space's newest checkpoint and the entries after it. The
+    commands need msgspec, which the extra `objects` installs.
     """
 
 
@@ -63,7 +64,7 @@ objects.add_command(watch)
 def ls(session: Session, log: str, space: str, as_json: bool) -> None:
     """List a space's objects, with their types and sizes.
 
-    Counters, registers and locks have no items.
+    The size is the number of items. Counters, registers and locks have none.
     """
     with open_space(session, log, space) as opened, Output() as out:
         found = sorted(opened.local.objects().items())
@@ -111,11 +112,11 @@ def get(
     space: str,
     as_json: bool,
 ) -> None:
-    """Print what an object holds, or a key of a map or a set.
+    """Print an object's contents, or one key of a map or set.
 
-    Values are printed as JSON: the items of a queue in order, and the holder and waiters of a lock.
-    The output includes all changes acknowledged before the call. If the object or key does not
-    exist, the exit code is 4.
+    The command prints values as JSON. For a queue, it prints the items in order; for a lock, the
+    holder and the waiting clients. The output includes every change acknowledged before the command
+    started. If the object or key does not exist, the exit code is 4.
     """
     if key is not None and prefix is not None:
         raise click.UsageError("KEY and --prefix cannot be combined")
@@ -239,8 +240,8 @@ def put(
 ) -> None:
     """Set a key of a map to a value, or remove it.
 
-    VALUE is JSON; - reads it from stdin. The command creates the space and the map if they do not
-    exist. With --if-version, the exit code is 11 if the key was changed.
+    VALUE is JSON; use - to read it from stdin. The command creates the space and the map if they do
+    not exist. With --if-version, the exit code is 11 if the key has another version by now.
     """
     if delete is (value is not None):
         raise click.UsageError("give a VALUE, or --delete")
@@ -279,8 +280,8 @@ def put(
 def checkpoint(session: Session, log: str, trim: bool, space: str, as_json: bool) -> None:
     """Write a space's state into the log for new clients.
 
-    The command prints the position below which the space no longer needs entries. `zlog cursor ls`
-    shows the cursors that hold back a trim.
+    The command prints a position: the space no longer needs the entries below it, so you can trim
+    them if no cursor shown by `zlog cursor ls` is lower.
     """
     with open_space(session, log, space) as opened, Output() as out:
         position = opened.checkpoint(trim=trim)

@@ -91,17 +91,18 @@ def lock(
 ) -> int:
     """Run a command while holding a lock.
 
-    Waiting clients get the lock in the order of their requests. The lock is renewed every third of
-    its lease, and released when the command ends. The exit code is that of the command.
+    Clients get the lock in the order of their requests. zlog renews the lock three times per lease,
+    releases it when the command ends, and exits with the command's exit code.
 
-    If the lock is lost, or is not renewed before a quarter of the lease is left, the command gets
-    SIGTERM, and SIGKILL a quarter of the lease later. The exit code is then 10. SIGINT, SIGTERM and
-    SIGHUP are forwarded to the command and, unless stdin is a terminal, to its children.
+    If the lock is lost, or only a quarter of its lease is left without a renewal, zlog sends
+    SIGTERM to the command, and SIGKILL a quarter of the lease later. The exit code is then 10. zlog
+    forwards SIGINT, SIGTERM and SIGHUP to the command and, if stdin is not a terminal, to its
+    children.
 
-    A machine that was suspended may detect the loss of its lock too late, and if zlog is killed,
-    the command keeps running. To prevent damage, the command gets a fencing token in the
-    environment variable ZLOG_LOCK_TOKEN: a number that is higher for each later holder. The
-    resource that the lock protects should refuse a number lower than one it has seen.
+    The command may still outlive the lock: a suspended machine notices the loss too late, and
+    nothing stops the command if zlog is killed. To prevent damage, pass the number in the
+    environment variable ZLOG_LOCK_TOKEN to the resource that the lock protects. Each later holder
+    has a higher number, so the resource should refuse a number lower than one it has seen.
     """
     program = shutil.which(words[0])
     if program is None:

@@ -38,8 +38,7 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
         name: the name of the space.
         create: whether to create the space if it does not exist.
 
-    Raises Failure for errors of spaces and UsageError for invalid names, including those in the
-        block.
+    Errors of the space become Failure, and invalid names become UsageError, also in the block.
     """
     try:
         from zlog import objects  # not every installation has its requirements

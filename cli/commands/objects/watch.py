@@ -62,8 +62,9 @@ def watch(
 ) -> None:
     """Print each change of an object, until stopped.
 
-    A line has the position of the entry, the key of a map or set, and the new value as JSON, or
-    `deleted`. No change is omitted. To resume later, use --from with the last position plus 1.
+    Each line has the position of the change's entry, the key if the object is a map or set, and the
+    new value as JSON or the word `deleted`. To resume later without missing a change, use --from
+    with the last printed position plus 1.
     """
     if key is not None and prefix is not None:
         raise click.UsageError("KEY and --prefix cannot be combined")

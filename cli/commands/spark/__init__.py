@@ -20,7 +20,7 @@ from zlog.cli.output import Output
 def spark() -> None:
     """Copy a log into tables, with Spark.
 
-    Needs PySpark and PyArrow (the extra `spark`), and a Java runtime of 17 or later.
+    These commands need PySpark and PyArrow, which the extra `spark` installs, and Java 17 or later.
     """
 
 
@@ -36,7 +36,7 @@ spark.add_command(tail.tail)
 def path() -> None:
     """Print the path of the program for spark-submit.
 
-    It takes the arguments of `zlog spark tail`.
+    The program takes the same arguments as `zlog spark tail`.
     """
     with Output() as out:
         out.line(str(Path(submit.__file__).with_name("tail.py")))

@@ -62,7 +62,7 @@ def master_options(command: F) -> F:
 
 
 def check_spark() -> None:
-    """Check that everything Spark needs is installed.
+    """Check that everything that Spark needs is installed.
 
     Raises:
         click.ClickException: PySpark, PyArrow or Java is missing.
@@ -79,10 +79,10 @@ def check_spark() -> None:
 
 
 def check_delta() -> None:
-    """Check that Delta tables can be written.
+    """Check that Spark can write Delta tables.
 
     Raises:
-        click.ClickException: Delta's package is missing, or is for an older PySpark.
+        click.ClickException: the package of Delta Lake is missing, or is for an older PySpark.
     """
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
@@ -125,9 +125,9 @@ def spark_session(
 
     Args:
         name: the name of the application.
-        master: where Spark runs; None means the choice of spark-submit, or else all cores of this
-            machine.
-        settings: settings of Spark, which override those of this command.
+        master: the URL of Spark's master. None means the one that spark-submit chose, or this
+            machine with all its cores.
+        settings: Spark's settings, which override those that this command makes.
         delta: whether the query writes Delta tables.
         quiet: whether to hide the JVM's output during its start, unless the start fails.
 

@@ -14,9 +14,9 @@ _CHUNK_BYTES = 1 << 16
 
 
 class _Keeper:
-    """Holds output of a pipe while the JVM starts, and passes on later output.
+    """Holds back what the JVM writes to its stderr while it starts, and passes on later output.
 
-    The JVM and its Python workers keep the pipe for their stderr.
+    The JVM and its Python workers use the pipe as their stderr as long as they run.
     """
 
     def __init__(self, pipe: int, stderr: int) -> None:
@@ -53,7 +53,7 @@ class _Keeper:
 def quiet_startup() -> Iterator[None]:
     """Start a JVM in a ``with`` block. Its stderr is shown only if the start fails.
 
-    Everything that this process writes to stderr in the block counts as output of the JVM.
+    Whatever this process itself writes to stderr in the block is held back, too.
     """
     if sys.stderr is None:  # closed when the process began: another file may have its number
         yield

@@ -149,11 +149,11 @@ def tail(
     """Copy a log into a table, and follow it.
 
     Spark reads the log with one task per object of its widest stripe. The table has the columns
-    position, stripe, timestamp, data and date, and the columns of --parse. Each position is in it
-    once, even if the command is killed and started again. A line that does not match the pattern
-    has null in the parsed columns.
+    position, stripe, timestamp, data and date, and those that --parse adds, which are null in lines
+    that do not match. The table gets each position once, even if the command is killed and started
+    again.
 
-    After SIGINT or SIGTERM the command completes the current batch and exits with 0. A second
+    After SIGINT or SIGTERM, the command completes the current batch and exits with 0. A second
     signal interrupts the batch, and the next run completes it.
     """
     check_spark()

@@ -42,8 +42,8 @@ def top(
 ) -> None:
     """Watch the logs of the store: rates, cursors' lag, sequencers.
 
-    Keys: s and r sort, / filters, Enter shows one log, p pauses, q or Ctrl-C ends. The command
-    changes nothing in the store.
+    Press s or r to sort, / to filter, Enter to show one log, p to pause, and q or Ctrl-C to quit.
+    The command changes nothing in the store.
     """
     if as_json and not once:
         raise click.UsageError("--json needs --once")

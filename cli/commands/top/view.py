@@ -47,7 +47,7 @@ class TopView(App[None]):
 
     Args:
         store: the store whose logs are shown.
-        match: a pattern that the names of the logs match.
+        match: a pattern; only logs whose names match it are shown.
         interval: the time between two polls, in seconds.
         sort: the order of the logs, one of ``SORTS``.
         timeout: the timeout for each log, in seconds.

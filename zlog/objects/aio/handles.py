@@ -1,8 +1,8 @@
 """Handles on the objects of a space.
 
-Reads take ``staleness``, the number of seconds by which the result may be out of date. By default
-it is 0, and reads are linearizable: they include all writes acknowledged before. Reads of ``local``
-do not wait.
+Reads have an argument ``staleness``, the number of seconds by which the result may be out of date.
+By default it is 0, so reads are linearizable: they include all writes that were acknowledged
+before. Reads through ``local`` do not wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ V = TypeVar("V", bound=View)
 
 
 class Handle(ProcessBound, Generic[V]):
-    """Base class of handles on objects.
+    """The base class of handles on objects.
 
     Attributes:
         name: the name of the object.
@@ -52,9 +52,9 @@ class Handle(ProcessBound, Generic[V]):
         self._kind = local.kind
 
     async def _write(self, *commands: Any) -> int:
-        """Append commands in one entry; returns the entry's position.
+        """Append commands in one entry, and return the entry's position.
 
-        If this client does not know the object yet, the call waits until the commands are applied.
+        If the object is new to this client, the call waits until the commands are applied.
         """
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
@@ -190,14 +190,14 @@ class Counter(Handle[CounterView]):
         return self.local.get()
 
     async def add(self, number: int = 1) -> int:
-        """Add to the value; returns the position of the entry.
+        """Add to the value, and return the position of the entry.
 
-        A sum beyond -2^63 or 2^63 - 1 becomes that limit, without an error.
+        A sum below -2^63 or above 2^63 - 1 becomes that limit, without an error.
         """
         return await self._write(check_number(number))
 
     async def add_and_get(self, number: int = 1) -> int:
-        """Add to the value; returns the value right after the addition.
+        """Add to the value, and return the value right after the addition.
 
         Raises:
             ResultLost: the number was added, but a trim removed the result.
@@ -281,7 +281,7 @@ class Object(Handle[ObjectView[R]]):
         self._version = cls.version
 
     async def call(self, command: Any) -> Any:
-        """Send a command; returns the result of ``apply``.
+        """Send a command, and return the result of ``apply``.
 
         Raises:
             Rejected: the object refuses the command.
@@ -292,7 +292,7 @@ class Object(Handle[ObjectView[R]]):
     async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
         """Return the result of ``look``, which must not change the object.
 
-        The result must be a copy, not a part of the object that may change later.
+        The result must not be a part of the object that may change later; return a copy instead.
         """
         await drive(self._replica.sync(staleness))
         return self.local.read(look)

@@ -25,8 +25,8 @@ class Held(ProcessBound):
 
     Attributes:
         token: a number that is higher than the tokens of all earlier holders. The protected
-            resource must refuse tokens below the highest one that it has seen, since a paused
-            holder may believe that it still holds the lock.
+            resource must refuse a token lower than one that it has seen: it comes from a holder
+            that has lost the lock and may not know this yet.
         lease: the number of seconds without a renewal after which others take the lock.
     """
 
@@ -45,7 +45,7 @@ class Held(ProcessBound):
         self._inner.check()
 
     async def renew(self) -> None:
-        """Renew the lease. It then counts from the time before this call.
+        """Renew the lease. Its time then starts at the beginning of this call.
 
         Raises:
             LockLost: another client has the lock.
@@ -64,7 +64,7 @@ class Held(ProcessBound):
 
 
 class Lock(Handle[LockView]):
-    """A lock that one client holds. Others wait in the order of their requests.
+    """A lock that one client at a time holds. Clients get it in the order of their requests.
 
     A holder that is paused for longer than its lease may believe that it still holds the lock. So
     the protected resource must compare tokens (:class:`Held`). In a transaction,
@@ -85,11 +85,12 @@ class Lock(Handle[LockView]):
             lease: the number of seconds without a renewal after which others take the lock.
             timeout: how many seconds to wait; None means no limit. The default is the time-out of
                 the log's handle.
-            keep: whether a task renews the lease until the lock is released or the space is closed.
+            keep: whether to renew the lease in the background until the lock is released or the
+                space is closed.
 
         Raises:
             LockTimeout: the lock was not granted in time.
-            LockLost: this client was paused while it waited, and has missed its turn.
+            LockLost: this client was paused while it waited, and missed its turn.
             OutcomeUnknown: the log did not answer in time. The request is withdrawn in the
                 background.
         """
@@ -126,7 +127,7 @@ class Election(ProcessBound):
         """Wait until this client is the leader. It leads until it releases or loses the lock.
 
         Args:
-            value: a value for other clients to see, such as the leader's address.
+            value: a value that other clients can read, such as the leader's address.
             lease: the number of seconds without a renewal after which another client leads.
             timeout: how many seconds to wait; None means no limit. The default is the time-out of
                 the log's handle.

@@ -30,18 +30,18 @@ T = Any  # the result of a function or of a coroutine function
 
 
 class Space(ProcessBound):
-    """A set of objects that all clients of a log share.
+    """A set of named objects that all clients of a log share.
 
     The objects are replicated, durable, linearizable and transactional. Each client keeps the whole
-    state in memory and applies the log's entries to it. A space uses one tag, so other spaces and
-    other programs may share the log. It belongs to one event loop. Calls have the time-out of the
-    log's handle.
+    state in memory and applies the log's entries to it. A space tags its entries, so other spaces
+    and other programs can share the log. It belongs to one event loop. Calls have the time-out of
+    the log's handle.
 
     Attributes:
-        local: views for reads, without waiting, of the state that this process has applied.
+        local: views that read the state that this process has applied so far, without waiting.
 
-    Methods that read or write raise Stopped if an entry can't be applied, and PastLost if the log
-    was trimmed above this client's position. They also raise the errors of the log.
+    Besides the log's errors, methods that read or write raise Stopped if an entry can't be applied,
+    and PastLost if the log was trimmed above this client's position.
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -61,7 +61,7 @@ class Space(ProcessBound):
         """Open a space, and apply the newest checkpoint and all later entries.
 
         Args:
-            log: the log; it stays open when the space is closed.
+            log: the log, which stays open when the space is closed.
             name: 1 to 109 letters, digits, ``_``, ``.`` or ``-``.
             types: the classes of all user-defined types in the space.
             create: whether to create the space if it does not exist.
@@ -139,20 +139,19 @@ class Space(ProcessBound):
         attempts: int = ATTEMPTS,
         id: str | None = None,
     ) -> T:
-        """Run a function in a transaction, and return its result.
+        """Run a function in a transaction, and return the function's result.
 
-        The transaction takes effect atomically, or not at all. If another transaction changes a
-        value that it has read, the function runs again after a pause that grows. An exception of
-        the function ends the transaction without effect. A transaction without writes appends
-        nothing.
+        The transaction takes effect atomically, or not at all. If another client changes a value
+        that it has read, the function runs again after a pause, which grows with each attempt. If
+        the function raises an exception, the transaction has no effect.
 
         Args:
-            body: a function of the transaction. It may run several times, so it must have no effect
-                other than through the transaction.
+            body: a function that gets the transaction. It may run several times, so it must not have
+                any other effects.
                 It may be a coroutine function.
             attempts: how many times the function may run.
-            id: an id of the work, for callers that may die and repeat it. Only one of all
-                transactions with the same id takes effect. The space remembers the last 65,536 ids.
+            id: an id for work that a caller may repeat after a crash. Of all transactions with the
+                same id, only one takes effect. The space remembers the last 65,536 ids.
 
         Raises:
             Conflict: all attempts had conflicts.
@@ -173,12 +172,11 @@ class Space(ProcessBound):
         Args:
             when: a position or a time. A position means the state after its entry, so
                 ``at(space.position - 1)`` is the present state. A time means the state before the
-                first entry that is not older, by the writers' clocks
-                (:meth:`zlog.aio.Log.find_time`).
+                first entry appended at or after it, by the writers' clocks.
 
         Raises:
-            PastLost: the log was trimmed, and no checkpoint is old enough.
-            BeyondTail: the position was not granted yet.
+            PastLost: the log was trimmed, and all checkpoints are newer.
+            BeyondTail: the position is not below the log's tail.
         """
         return await drive(at(self._replica, when))
 
@@ -197,29 +195,27 @@ class Space(ProcessBound):
             object: report only changes of this object.
             key: report only this key of maps and sets.
             prefix: report only keys with this prefix.
-            start: the first position; None means the entries that this client applies from now on.
-                To continue after an event, pass its ``position + 1``.
-            events: the number of events that are kept for a slow watch. If that is not enough, the
-                watch reads the log into a state of its own until it has caught up.
+            start: the first position; None means from now on. To continue after an event, pass its
+                ``position + 1``.
+            events: the number of events that are buffered for a slow consumer. Above that, the
+                watch rereads the log until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 
     async def checkpoint(self, *, trim: bool = False) -> int:
-        """Write a checkpoint into the log, from which new clients begin.
-
-        The pieces of an unfinished checkpoint are ignored.
+        """Write a checkpoint into the log, so that new clients need not read all earlier entries.
 
         Args:
             trim: whether to move the space's cursor and trim the log up to its lowest cursor. This
                 also removes entries of other programs that no cursor protects.
 
         Returns:
-            The position below which this space needs no entries.
+            The position below which this space no longer needs entries.
         """
         return await drive(write_checkpoint(self._replica, trim=trim))
 
     async def close(self) -> None:
-        """Close the space: watches end, and locks are not renewed. The log stays open.
+        """Close the space and its watches, and stop renewing locks. The log stays open.
 
         Later calls on the space and its objects raise StoreUnavailable. States that ``at`` has
         returned can still be read.
@@ -237,9 +233,9 @@ class Space(ProcessBound):
 
 
 class TransactionContext(ProcessBound):
-    """A transaction that is committed once, at the end of its block.
+    """A context manager for a transaction that is tried once and commits at the end of the block.
 
-    The end of the block raises Conflict if a value that the transaction has read has changed.
+    If a value that the transaction has read has changed, the end of the block raises Conflict.
     """
 
     def __init__(self, replica: Replica) -> None:

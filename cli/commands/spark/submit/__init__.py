@@ -1,4 +1,5 @@
 """Programs for spark-submit; ``zlog spark path`` prints their paths.
 
-Python puts a program's folder first on its module path, so this folder must have nothing else.
+Python searches the folder of a program first when it imports modules, so this folder must contain
+nothing else.
 """
