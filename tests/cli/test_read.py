@@ -163,7 +163,8 @@ def test_hole_is_filled_after_timeout(inside: Inside, gaps: zlog.Log) -> None:
     result = inside("read", gaps.name, "5:", "--hole-timeout", "0.01")
     assert result.out == b"6\n"
     assert re.fullmatch(
-        r"zlog: gap: position 5: filled \(by [0-9a-f]{8} at \S+Z, because a reader had waited for it\)\n",
+        r"zlog: gap: position 5: filled \(by [0-9a-f]{8} at \S+Z,"
+        r" because a reader had waited for it\)\n",
         result.err,
     )
 
