@@ -44,7 +44,7 @@ show "zlog tail messages --follow -n 0 &"
 zlog tail messages --follow -n 0 > "$folder/followed" &
 follower=$!
 tries=0
-until grep -q . "$folder/followed"; do
+until grep -qs . "$folder/followed"; do
     # The follower starts at the tail, which may move while it starts. So append until it shows an entry.
     show "date | zlog append messages"
     date | zlog append messages

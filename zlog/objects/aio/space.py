@@ -146,9 +146,8 @@ class Space(ProcessBound):
         the function raises an exception, the transaction has no effect.
 
         Args:
-            body: a function that gets the transaction. It may run several times, so it must not have
-                any other effects.
-                It may be a coroutine function.
+            body: a function, or a coroutine function, that gets the transaction. It may run several
+                times, so it must not have any other effects.
             attempts: how many times the function may run.
             id: an id for work that a caller may repeat after a crash. Of all transactions with the
                 same id, only one takes effect. The space remembers the last 65,536 ids.
