@@ -68,8 +68,7 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Positions that were granted but not written do not count, nor do those above a mirror's tail
-    floor.
+    Granted positions that are unwritten do not count, nor do those above a mirror's tail floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
