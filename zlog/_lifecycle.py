@@ -249,7 +249,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
 
     No client can bring the log back, because the names of stripe objects contain the log's id and a
     fresh epoch. A reader that starts to wait during the removal may recreate the empty object on
-    which readers wait. Nothing else can be left behind.
+    which readers wait, but no other object.
 
     A log that has lost its head or was never completely created is first created again.
 

@@ -39,8 +39,8 @@ async def seal(
     client made for other positions.
 
     Returns:
-        The objects' replies; or, if some objects already have ``epoch`` or a higher one, the
-        highest of their epochs, which means that another client is ahead.
+        The objects' replies. If some objects already have ``epoch`` or a higher one, because
+        another client is ahead, the highest of these epochs instead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0

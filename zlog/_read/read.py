@@ -40,7 +40,7 @@ READ_BYTES_MAX = 4 << 20
 
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-"""The bounds of the pauses between reads of an unwritten position. The first pause is short,
+"""The first and the longest pause between reads of an unwritten position. The first is short,
 because a sequencer announces positions when it grants them, just before the entry is written."""
 
 _REPLICAS_PAUSE_SECONDS = 0.25
