@@ -35,8 +35,8 @@ from zlog.store import is_plain
 from zlog.view import OPEN_END, Stripe, View
 
 _REMOVED_MEANWHILE_MAX = 8
-"""How many times to retry if a head exists when the log is created, but is gone when it is read.
-This happens when other clients remove logs of this name."""
+"""How many times to retry if a head exists when the log is created, but is gone when it is read,
+because another client has removed the log in between."""
 
 
 def default_stripe_unit(io: Io) -> int:
@@ -245,17 +245,17 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
 
     First, a view marks the log as removed, and its seals stop all writers. Then the stripe objects,
     the object on which readers wait, the directory entry and the head are removed, in this order.
-    If the client's caps do not allow all of these steps, it raises ClassNotLoaded before it changes
-    anything.
+    If the client's caps do not allow all of these steps, nothing is changed.
 
     No client can bring the log back, because the names of stripe objects contain the log's id and a
     fresh epoch. A reader that starts to wait during the removal may recreate the empty object on
-    which readers wait. Nothing else can be left behind.
+    which readers wait, but no other object.
 
     A log that has lost its head or was never completely created is first created again.
 
     Raises:
         LogNotFound: the log does not exist.
+        ClassNotLoaded: the client's caps do not allow all of the steps.
     """
     head = Head(io, check_log_name(name))
     try:

@@ -64,8 +64,7 @@ class Fill(NamedTuple):
 
     Attributes:
         by: the ``writer_id`` of the handle that filled it, 32 hex digits.
-        at: when it was filled, by that client's clock, UTC. For several positions, the earliest
-            time.
+        at: when it was filled, by that client's clock, UTC; the earliest time of several positions.
         why: the reason that the client gave.
     """
 
@@ -96,7 +95,7 @@ class Loss(NamedTuple):
 class Gap(NamedTuple):
     """Consecutive positions ``[position, end)`` that hold no entries, all for the same reason.
 
-    If the positions were filled, the same client has filled all of them.
+    If the positions were filled, the same client has filled all of them for the same reason.
 
     Attributes:
         position: the first position.

@@ -1,7 +1,7 @@
 """Random numbers and clocks, for code that runs on an event loop.
 
 An event loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a test
-run depends only on its seed.
+depends only on its seed.
 """
 
 from __future__ import annotations

@@ -143,8 +143,7 @@ class CursorAhead(_AtCursor):
 class SequenceSuperseded(ZlogError):
     """A later attempt at an exactly-once append has begun, or its sequence number is complete.
 
-    The entries that this attempt has appended stay in the log, and a later attempt appends the
-    rest.
+    Entries that this attempt has appended stay in the log, and a later attempt appends the rest.
     """
 
     hint = "Let the other attempt finish. Repeat the append only if that attempt has ended."

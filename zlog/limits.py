@@ -38,11 +38,11 @@ COMPRESSIONS = ("none", "zstd", "lz4")
 """How the data of a log can be compressed."""
 
 STRIPE_BYTES_DEFAULT = 96 << 20
-"""Below the maximum size of an object (Ceph's osd_max_object_size, 128 MiB), so that a stripe ends
-before its objects are full."""
+"""This is below the maximum size of an object (Ceph's osd_max_object_size, 128 MiB), so that a
+stripe ends before its objects are full."""
 
 STRIPE_RECORDS_DEFAULT = 100_000
-"""Half of the omap keys in one object above which Ceph warns
+"""Half the number of omap keys in one object at which Ceph warns
 (osd_deep_scrub_large_omap_object_key_threshold)."""
 
 RETENTION_SKEW_SECONDS = 3600.0

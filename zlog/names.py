@@ -11,8 +11,8 @@ from zlog.limits import NAME_BYTES_MAX
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 _SPACE_NAME_BYTES_MAX = 109
-"""The maximum length of a space's name. The tag of a space's checkpoints is 19 bytes longer, which
-is the maximum length of a tag."""
+"""The maximum length of a space's name. The tag of the space's checkpoints is 19 bytes longer, and
+a tag has at most 128 bytes."""
 
 
 def check_log_name(name: str) -> str:

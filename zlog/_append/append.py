@@ -4,8 +4,7 @@ Each entry carries an append id, which consists of the writer's id and a number.
 class receives a write, it first checks whether it already stores the entry, and only then compares
 epochs. The following answers to a write are therefore definite:
 
-- OK: the entry is at this position. Either this attempt wrote it, or an earlier attempt did and its
-  reply was lost.
+- OK: the entry is at this position. An earlier attempt whose reply was lost may have written it.
 - READ_ONLY: the position is taken, so it will never hold the entry.
 - STALE_EPOCH: the position does not hold the entry, and the object is sealed, so a delayed write
   cannot put it there later.
@@ -13,9 +12,8 @@ epochs. The following answers to a write are therefore definite:
 - SAME_ID: the position holds an entry with the same append id. The writer must compare the two
   (:mod:`zlog._append.same_id`).
 
-Any other answer ends the call. UNREADABLE, which means that a newer class stored an entry there,
-and LOST, which means that the stored entry is damaged or gone, leave open whether the stored entry
-is this one.
+Any other answer ends the call. After two of these, the entry may be in the log: UNREADABLE, if a
+newer class stored an entry at the position, and LOST, if the entry stored there is damaged or gone.
 
 An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or after
 SAME_ID with other data. It is therefore at one position at most, even if the call times out.
@@ -55,8 +53,8 @@ from zlog.view import ObjectRef, View
 
 _BUMPS_MAX = 8
 """How many times in a row an entry's granted position may turn out to be taken before the writer
-creates a new view. Readers fill only few positions. A client that takes many positions without the
-sequencer stays ahead of it until the next epoch."""
+creates a new view. Readers fill only few positions, but a client that takes many positions without
+the sequencer stays ahead of it until the next epoch."""
 
 
 class Grants(Protocol):
@@ -95,8 +93,7 @@ class Appender:
         Raises:
             EntryTooLarge: an entry is too large. Nothing was sent.
             ZlogError: the error's ``positions`` lists the position of each acknowledged entry, and
-                None for each other entry. After a StoreTimeout, some of the other entries may be in
-                the log.
+                None for each other entry. After a StoreTimeout, the others may be in the log too.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -358,9 +355,8 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a newer view, by reading it or by creating it.
 
-        If an object is missing or refused the present view, the newer view is read. If the stripe
-        has no positions that high, or granted positions were repeatedly taken, a new view is
-        created.
+        If an object is missing or refused the present view, a newer view is read. If the stripe has
+        no positions that high, or granted positions were often taken, one is created.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

@@ -14,12 +14,12 @@ from zlog.errors import ZlogError
 from zlog.view import Stripe, View
 
 _SPREAD_SECONDS = 0.25
-"""Over how many seconds writers spread their reactions if many of them notice a full stripe at the
-same time, so that the first one acts for all."""
+"""If many writers notice a full stripe at the same time, they spread their reactions over this many
+seconds, so that the first one acts for all."""
 
 _OVERDUE = 5 / 4
-"""From this fullness on, no writer waits for another. Below it, the fuller the stripe is, the less
-each writer waits. With default limits, an object's bytestream is full at this point."""
+"""The fullness from which on no writer waits for another. Below it, a writer waits less the fuller
+the stripe is. With default limits, an object's bytestream is full at this point."""
 
 _RETRY_SECONDS = 1.0
 

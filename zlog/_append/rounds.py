@@ -17,13 +17,14 @@ ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
 
 _ROUNDS_MAX = 2
-"""How many rounds may be in flight: one in the store, and one on its way. If the store is a disk of
-this machine, a small round is in flight alone, because the disk syncs once per round."""
+"""How many rounds may be in flight: one that the store works on, and one on its way. If the store
+is on this machine's disk, a small round is in flight alone, because the disk syncs once per
+round."""
 
 _ROUND_ENTRIES_SPLIT = 512
 """Up to this many entries are sent in one round, because a sync of the store costs more than the
-work that could overlap with it. More entries are split evenly: while the store works on one round,
-the tasks of the other round are woken and append again."""
+work that could overlap with it. More entries are split evenly, so that while the store works on one
+round, the tasks of the other round are woken and append again."""
 
 
 class RoundPolicy:

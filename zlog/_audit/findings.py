@@ -79,7 +79,7 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: the kind of the finding.
-        object: the object's name. If the positions are in several objects, the first one's.
+        object: the object's name, or the first object's if the positions are in several objects.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence that explains the finding.

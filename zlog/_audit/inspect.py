@@ -17,9 +17,9 @@ from zlog.errors import CorruptEntry
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 ANY_EPOCH = 2**64 - 1
-"""An epoch that no object refuses in a reading call. An audit need not be fenced, because it
-changes nothing and positions never move to another object. So it can report an unfinished layout
-change instead of finishing it."""
+"""An epoch that no object refuses in a call that reads. An audit need not be fenced, because it
+changes nothing and positions never move to another object. With this epoch, it can report an
+unfinished layout change instead of finishing it."""
 
 _OBJECTS_AT_ONCE = 256
 
@@ -105,10 +105,9 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Return the differences found now.
 
-        A client makes and seals objects before it records a view, and records a trim point before
-        it trims or removes objects. The head is therefore read twice: the first read shows which
-        changes the objects must have, and the second one, after the look, shows which they may
-        have.
+        Clients make and seal objects before they record a view, and record a trim point before they
+        trim or remove objects. So the head is read twice: before the look, to see which changes the
+        objects must have, and after it, to see which they may have.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:

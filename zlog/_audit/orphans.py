@@ -33,7 +33,7 @@ class Strays:
     """Finds stripe objects that a log does not use.
 
     The first look lists the store's objects. Some of the objects that it finds may belong to a
-    stripe that is being made or removed at that moment, so a second look checks them again.
+    stripe that is just being made or removed, so a second look checks whether they still exist.
 
     Attributes:
         listed: whether the store let the client list its objects.

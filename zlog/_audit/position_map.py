@@ -62,8 +62,7 @@ class PositionMap:
         tail: the tail of the log.
         trim_point: all positions below it are trimmed.
         cells: the cells, in order and without gaps.
-        stripes: the stripes of the checked positions, in order. Stripes without a checked position
-            are missing.
+        stripes: the stripes of the checked positions, in order. Other stripes are left out.
     """
 
     start: int

@@ -27,8 +27,7 @@ class Verifier:
     """Checks windows of positions. All objects check their positions of a window at the same time.
 
     Attributes:
-        unreadable: the names of objects that cannot answer, so that the state of their positions is
-            unknown.
+        unreadable: the names of objects that cannot answer, whose positions are not checked.
         vanished: the names of missing objects with positions that are not trimmed.
 
     Args:

@@ -21,8 +21,8 @@ _NAMES_MAX = 256
 """How many object names to try in order to reach every OSD. Each is a request to the monitors."""
 
 NO_METHOD = "doctor"
-"""A method that the class does not have. An OSD that can load the class returns EOPNOTSUPP to every
-client, because it looks up the method before it checks caps and the object."""
+"""A method that the class does not have. If an OSD can load the class, a call of this method
+returns EOPNOTSUPP to every client, because the OSD looks up the method before it checks caps."""
 
 
 class ClassVersion(NamedTuple):
@@ -49,8 +49,7 @@ class Osds(NamedTuple):
         versions: the versions of their classes.
         refusals: a negative errno for each OSD that lacks the class, may not load it, or does not
             answer.
-        silent: the OSDs that could not be asked, because no object name was found for which they
-            are the primary.
+        silent: the OSDs that could not be asked, because no object was found that they serve.
     """
 
     versions: dict[int, ClassVersion]

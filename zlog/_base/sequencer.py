@@ -26,8 +26,8 @@ CREDENTIAL_OPTIONS = {
     "sequencer_key": "key",
     "sequencer_token_file": "token_file",
 }
-"""Options of a ``ceph://`` URL that are also fields of ``Credentials``. Their defaults are in the
-environment variables ``ZLOG_`` + the name in upper case."""
+"""Options of a ``ceph://`` URL that are also fields of ``Credentials``. The default of each is an
+environment variable: ``ZLOG_`` and its name in upper case."""
 
 
 class Endpoint(NamedTuple):
@@ -42,8 +42,7 @@ class NotConnected(SequencerUnavailable):
     """No connection to the sequencer could be made.
 
     Attributes:
-        refused: whether the machine refused the connection, because no process listens at the
-            address.
+        refused: whether the machine refused the connection, because no process listens there.
     """
 
     refused: bool = False

@@ -22,7 +22,7 @@ _KEY = "completions"
 class Completions:
     """Wakes an event loop, through one file descriptor, when calls of its handles are answered.
 
-    It exists as long as the event loop has an open handle.
+    It exists as long as one of these handles is open.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, world: World) -> None:

@@ -24,8 +24,8 @@ async def confirmed_end(
 ) -> int | None:
     """Return the live stripe's first unwritten position from ``start`` on, in all or given objects.
 
-    This usually takes one call to each object, which answers from its header. Only if positions
-    were skipped and the header does not list all of them are records counted. Returns None if the
+    This usually takes one call to each object, which answers from its header. Records are counted
+    only if positions were skipped and the header does not list all of them. Returns None if the
     caller must first refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects

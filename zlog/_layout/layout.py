@@ -49,8 +49,8 @@ _SPREAD_SECONDS = 0.25
 """How far writers that are refused at the same time are spread out; see ``Layout.renew``."""
 
 _LOOK_DOUBLINGS_MAX = 2
-"""How often the pause between two reads doubles. It can stay short: a layout change takes a few
-milliseconds, and no client polls longer than PATIENCE_SECONDS."""
+"""How many times the pause between two reads doubles. The pause can stay short, because a layout
+change takes milliseconds, and no client polls longer than PATIENCE_SECONDS."""
 
 _OBJECT_LISTS_MAX = 64
 """The number of stripes whose object names are kept in memory."""
@@ -68,7 +68,7 @@ class StripeUnknown(LookupError):
 
 
 class StripeIndex:
-    """The archived stripes that were looked up. Archived stripes never change.
+    """A cache of the archived stripes that were looked up. Archived stripes never change.
 
     Threads can share this object, because ``_known`` is always replaced as a whole.
     """

@@ -89,10 +89,9 @@ async def _change(
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
     """If ``tail`` is out of bounds, return where the entries before the first long gap end.
 
-    Otherwise return ``tail``. Old object classes do not check bounds, so a hostile client could
-    take a position near 2^63, or record it as a tail, and leave the log without free positions. The
-    live stripe must be sealed with the epoch of ``view``, so that nothing is written during the
-    search.
+    Otherwise return ``tail``. Old object classes do not check bounds, so a hostile client could use
+    up a log's positions by taking one near 2^63. The live stripe must be sealed with the epoch of
+    ``view``, so that nothing is written during the search.
     """
     live = view.live_stripe
     if tail - live.start <= live.width * OBJECT_TAIL_MAX:

@@ -39,8 +39,8 @@ async def seal(
     client made for other positions.
 
     Returns:
-        The objects' replies; or, if some objects already have ``epoch`` or a higher one, the
-        highest of their epochs, which means that another client is ahead.
+        The objects' replies. If some objects already have ``epoch`` or a higher one, because
+        another client is ahead, the highest of these epochs instead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0
@@ -95,8 +95,7 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
     """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
 
-    An object's epoch may be above ``epoch``, because a slow client sealed it after its stripe
-    ended.
+    An object may have an epoch above ``epoch``, if a slow client sealed it after its stripe ended.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:

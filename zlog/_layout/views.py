@@ -14,10 +14,10 @@ In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._la
 because nothing above an unwritten position was ever confirmed. The next stripe begins there. It is
 empty, so the writer leaves no unwritten position below its entries.
 
-If a client dies before step 4, the objects are sealed but there is no new view. Writers find that
-their epoch is stale, wait for a random time, and the first whose wait ends repeats the steps.
-Objects that were created for the missing view belong to a pending stripe, which the head recorded
-in step 1 (docs/formats/stripe-index.md).
+If a client dies before step 4, the objects are sealed but there is no new view. Writers then find
+that their epoch is stale, and wait for a random time. The first one whose wait ends repeats the
+steps. Objects that were created for the missing view belong to a pending stripe, which the head
+recorded in step 1 (docs/formats/stripe-index.md).
 
 If several clients take the steps at once, some objects may be sealed above the accepted view's
 epoch, which makes that view useless. So the other clients let the one with the highest epoch

@@ -26,7 +26,7 @@ _PAUSE_POLLS = 4.0
 
 _GONE_SECONDS = 60.0
 """How long connecting must fail before a sequencer counts as gone. If the connection is refused,
-the sequencer is gone at once: its host can be reached, but no process listens."""
+the sequencer counts as gone at once, because its host is up but no process listens."""
 
 
 class Announcements:

@@ -258,8 +258,7 @@ class Positions:
         """Ask the sequencer for the tail. Returns None if no sequencer serves this view.
 
         If it returns None and there is no newer view, the tail can be read from the objects
-        instead. That tail is above all acknowledged entries, so a reader never needs to change the
-        view.
+        instead. It is above all acknowledged entries, so a reader never changes the view.
         """
         if not view.sequencer:
             return None
@@ -310,7 +309,7 @@ class Positions:
 
         The tail is above the highest position in each object. A mirror's tail is its tail floor,
         and an exclusive log's is the end of its confirmed entries. Lost objects are skipped, so
-        that the rest can be read. With ``whole`` they are errors, because a grant must be above all
+        that the rest can be read. With ``whole`` they are errors, as a grant must be above all
         entries.
         """
         while True:

@@ -1,8 +1,8 @@
 """Named cursors, each of which stores a reader's next position in the log's head object.
 
-A commit can move a cursor only forward, and a reset can move it anywhere. The head refuses a trim
-that would pass a cursor, if the trim does not explicitly ignore cursors. Each of these operations
-is atomic (cls_zlog/head/cursors.cc).
+A commit moves a cursor only forward, and a reset also moves it back. The head refuses a trim that
+would pass a cursor, except if the trim ignores cursors. Each of these operations is atomic
+(cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ WINDOW_BYTES = 8 << 20
 """The target for the data of one window. The sizes of earlier entries decide how many positions."""
 
 _WINDOW_BYTES_LOCAL = 1 << 20
-"""The target if this process reads the store itself. The data of a window is then still in the
-processor's cache when it is checked and turned into entries."""
+"""The target if this process reads the store itself. It is small, so that a window's data is still
+in the processor's cache when it is checked and turned into entries."""
 
 _BYTES_SLACK = 2
 """A window with more than this many times the target is read in several steps."""
@@ -190,8 +190,7 @@ class Prefetcher(ABC, Generic[T]):
     ) -> None:
         """Read the positions ``rest``, which a window's replies lack, into its ``found``.
 
-        The replies contain ``data_bytes`` of data. The window ends where its data reaches the
-        limit.
+        The replies have ``data_bytes`` of data. The window ends where its data reaches its limit.
         """
         found = window.found
         assert found is not None

@@ -40,8 +40,8 @@ READ_BYTES_MAX = 4 << 20
 
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-"""The pauses between reads of an unwritten position. A sequencer announces positions when it grants
-them, so a follower usually reads just before the entry is written. The first pause is short."""
+"""The first and the longest pause between reads of an unwritten position. The first is short,
+because a sequencer announces positions when it grants them, just before the entry is written."""
 
 _REPLICAS_PAUSE_SECONDS = 0.25
 _REPLICAS_PAUSE_SECONDS_MAX = 2.0
@@ -193,7 +193,7 @@ class Reader:
         A position counts as lost once all replicas have answered and none has it. They may have to
         be asked repeatedly, because the primary answers for all replicas while OSDs come and go.
         The entries replace the gaps in ``found``. If the layout has changed, the positions are
-        removed from ``found`` and must be read again. Raises StoreTimeout if some replica did not
+        removed from ``found`` and must be read again. Raises StoreTimeout if a replica did not
         answer.
         """
         io, name = self._io, ref.name
@@ -316,8 +316,7 @@ class Reader:
 
         Returns:
             The hole for which the caller must wait after it has returned the slots before it. None
-            if there is no such hole, or if the wait is over and holes stay open, as in a read-only
-            store.
+            if there is none, or if holes stay open after the wait, as in a read-only store.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds

@@ -70,8 +70,8 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match that a caller passed.
 
-        Raises InvalidTag or TypeError if tags are invalid or too many, or ValueError if none are
-        given.
+        Raises InvalidTag or TypeError if tags are invalid or too many, or ValueError if there are
+        none.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match must be "any" or "all", not {match!r}')

@@ -35,8 +35,8 @@ _FAILED_SECONDS = 10.0
 """If no replica could answer a method, how long to wait before asking again for that method."""
 
 POSITION_FAILED_SECONDS = 60.0
-"""The same for a position. This is longer than a call, which takes some seconds per object. If the
-primary is repaired, this is noticed at once."""
+"""The same for a position. It must be longer than a call, which takes some seconds per object. A
+repair of the primary is noticed at once."""
 
 _FAILED_MAX = 1 << 16
 

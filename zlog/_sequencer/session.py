@@ -111,8 +111,9 @@ class Session:
     ) -> Grant | None:
         """Wait until the tail is above ``position``. Returns None if the time passes first.
 
-        A WAIT frame has no epoch. If the sequencer's epoch is lower than the caller's, it learns
-        the higher one from the next client that appends. Until then there is nothing to wait for.
+        A WAIT frame has no epoch. If the sequencer's epoch is lower than the caller's, the
+        sequencer learns the higher one from the next client that appends, and until then there is
+        nothing to wait for.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -150,8 +151,8 @@ class Session:
         """Stop using the connection.
 
         The last session ends the connection, and with it all waiting calls. Any other session
-        closes the logs that no session uses any more, and calls that wait at these logs end in
-        about a second.
+        closes the logs that no session uses any more, and calls that wait at these end in about a
+        second.
         """
         if self._closed:
             return
@@ -173,9 +174,8 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log. Open the log first if necessary.
 
-        If the caller's view has a higher epoch than the sequencer, the log is opened again with the
-        report that the sequencer's epoch has ended. The sequencer checks this and takes over the
-        log.
+        If the caller's view has a higher epoch than the sequencer, the log is opened again, and the
+        sequencer's epoch is reported as ended. The sequencer checks this and takes over the log.
         """
         lost: LinkLost | None = None
         dead_epoch = 0

@@ -171,7 +171,7 @@ def _size(entry: NewEntry) -> int:
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Group pieces into rounds, each of which is written at once.
+    """Group pieces into rounds, whose pieces can all be written at the same time.
 
     If reading the pieces raises ExportDamaged, the pieces before the damage are yielded first.
     """

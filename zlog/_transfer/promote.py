@@ -33,8 +33,7 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     3. A view without the mark allows appends above these positions.
 
     A repeated call continues an unfinished one. The second step works only in the epoch of a view
-    with the mark, so it cannot trim entries that are appended after a concurrent call has done step
-    3.
+    with the mark, so it cannot trim entries that are appended after another call's third step.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)

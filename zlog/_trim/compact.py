@@ -7,8 +7,7 @@ there is a newer entry with that tag. Objects list only tags and positions, and 
 entries together (cls_zlog/stripe/compact.cc).
 
 A client may die after any step, and it is safe to repeat a step, because an entry is trimmed only
-if newer ones exist. The head stores the progress, so that each pass starts where the last one
-ended.
+if newer ones exist. The head stores the progress, so each pass starts where the last one ended.
 """
 
 from __future__ import annotations

@@ -68,8 +68,7 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Positions that were granted but not written do not count, nor do those above a mirror's tail
-    floor.
+    Granted positions that are unwritten do not count, nor do those above a mirror's tail floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
@@ -80,8 +79,8 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
     one entry, whichever comes first. Whole stripes are counted by their objects' statistics. In the
     stripe in which the limit is reached, the objects count the entries in ranges, which grow while
-    a whole range is beyond the limit, and are then halved. The statistics include lost entries, in
-    which case the rest of the stripe is counted.
+    a whole range is beyond the limit, and are then halved. The statistics include lost entries, so
+    if entries are lost, the rest of the stripe is counted.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or

@@ -207,8 +207,7 @@ class Reading(ProcessBound):
     async def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the oldest position that is not trimmed, or the tail if all positions are trimmed.
 
-        A reader that starts there gets all entries. The position itself may have no entry, because
-        it was filled.
+        A reader that starts there gets all entries. The position itself may have been filled.
         """
         return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 

@@ -23,8 +23,7 @@ class Cursor(ProcessBound):
             ...
             await cursor.commit(item.end)
 
-    Trims do not pass a cursor, except with ``past_cursors``, so remove the cursors of readers that
-    no longer exist.
+    Trims do not pass a cursor, except with ``past_cursors``, so remove cursors that nobody uses.
 
     Every method raises CursorNotFound if the cursor was removed, and the errors that every call on
     a log can raise.
