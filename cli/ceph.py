@@ -47,7 +47,7 @@ def with_class(url: str, use: ObjectClassUse) -> str:
 def new_client(target: Target, *, plain: bool = False) -> str:
     """Return a shell command that creates a Ceph client with access to a pool.
 
-    If ``plain`` is set, the client may not call the object class. The hint creates a new client
+    With ``plain``, this is access without the object class. The command creates a new client
     because ``ceph auth caps`` would replace all caps of an existing one.
     """
     caps = f"rw pool={target.pool}" if plain else f"pool {target.pool}"

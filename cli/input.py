@@ -48,8 +48,7 @@ def _open(path: str) -> BinaryIO:
 def check_readable(path: str) -> None:
     """Raise OSError if a file cannot be read. Pipes and devices are not opened for the check.
 
-    The command checks all files before it reads the first one. It does not keep them open, because
-    there may be thousands.
+    Commands check all files before they read any, but do not keep them open: there may be many.
     """
     mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
     if stat.S_ISREG(mode):

@@ -31,8 +31,7 @@ class Output:
     Use it as a context manager, which flushes the buffer at the end, even if the command has
     failed.
 
-    Methods that write raise OutputClosed if the reader of stdout has gone, and OutputFailed if a
-    file cannot be written.
+    Methods raise OutputClosed if the reader of stdout has gone, and OutputFailed for other errors.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:

@@ -114,12 +114,10 @@ class Server:
         """Stop granting, release the logs, and close every connection.
 
         Waiting requests are answered at once, and clients are disconnected once their logs are
-        released. If that takes longer than ``stop_s_max`` seconds, the rest of the work is
-        abandoned.
+        released. After ``stop_s_max`` seconds, the rest of this is abandoned.
 
         Args:
-            inherited: the namespaces whose logs need no release, because another sequencer takes
-                them over.
+            inherited: the namespaces whose logs another sequencer takes over, without a release.
         """
         self.halt(cut=False)
         give_up = self._loop.time() + self.limits.stop_s_max

@@ -42,8 +42,7 @@ from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 def create(session: Session, /, log: str, exist_ok: bool, **options: Any) -> None:
     """Create a log.
 
-    With --mac-key-file, each entry gets a message authentication code (MAC) made with this key. You
-    cannot turn this on or off later.
+    With --mac-key-file, each entry gets a MAC made with this key. You cannot change this later.
     """
     with session.connect(create=True) as store, usage_errors():
         try:

@@ -20,9 +20,9 @@ from zlog.cli.parameters import POSITION
 def fill(log: Log, positions: tuple[int, ...]) -> None:
     """Fill unwritten positions, so that readers can pass them.
 
-    This is rarely necessary, because readers fill an unwritten position after the hole timeout. The
-    command fails and changes nothing if a position holds an entry or has lost its entry. It
-    succeeds if the position is already filled or trimmed.
+    This is rarely necessary, because readers do so after the hole timeout. The command fails and
+    changes nothing if a position holds or has lost an entry. It succeeds if the position is already
+    filled or trimmed.
     """
     for position in positions:
         log.fill(position)

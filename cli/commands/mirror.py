@@ -76,8 +76,7 @@ def mirror(
     until `zlog access promote` makes it an independent log. If the source trims entries that were
     already copied, they stay in the mirror.
 
-    With --follow, the command keeps copying new entries. If either store fails, it reports the
-    failure and tries again.
+    With --follow, it keeps copying. If either store fails, it reports this and tries again.
     """
     failures = tail = 0
     with terminable():

@@ -314,8 +314,7 @@ class Machine:
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
         """Answer an OPEN, or let it wait. If this returns another code than OK, refuse the OPEN.
 
-        If the client reports that the epoch has ended, the OPEN waits until that has been checked.
-        Grants to other clients continue meanwhile.
+        An OPEN that reports an epoch as ended waits until this was checked, while grants continue.
         """
         if self._stopping:
             return Code.UNAVAILABLE
@@ -375,8 +374,8 @@ class Machine:
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Add a log. Returns None if there are too many logs and all of them are in use.
 
-        To make space, the machine may forget an unused log. It is taken over again when a client
-        opens it.
+        To make space, it may forget an unused log, which is taken over again when a client opens
+        it.
         """
         if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)

@@ -3,8 +3,7 @@
     reader = spark.read.format("zlog").option("store", "ceph://logs")
     entries = reader.option("log", "orders").load()
 
-Spark finds the format if this package is installed. It needs PySpark and PyArrow, which the extra
-``spark`` installs.
+Spark finds the format by itself. It needs PySpark and PyArrow, which the extra ``spark`` installs.
 """
 
 import sys as _sys

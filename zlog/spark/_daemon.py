@@ -1,9 +1,8 @@
 """Suppresses errors of Python workers whose connection Spark has closed.
 
-Spark closes the connection of a worker that was idle for a minute or whose query was stopped. The
-worker, which Spark's daemon has forked, then fails to answer, and prints a traceback on the
-terminal. No setting of Spark prevents this, so a worker that has imported this package ignores such
-errors.
+If a worker was idle for a minute or its query was stopped, Spark closes the worker's connection.
+The worker then fails to send its answer, and prints a traceback on the terminal. Spark has no
+setting against this, so a worker that has imported this package ignores such errors.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Tracebacks:
 
 
 def hush(main: ModuleType) -> None:
-    """Do not print errors of closed connections, if the process is a worker of Spark's daemon.
+    """In a worker of Spark's daemon, suppress the errors of closed connections.
 
     Args:
         main: the process's module ``__main__``.

@@ -48,13 +48,12 @@ _KEPT = "zlog.options"
 
 
 class ZlogDataSource(DataSource):
-    """A log as a table.
+    """The data source that lets Spark read and write a log as a table.
 
-    The columns are ``position``; ``stripe``, the index of the stripe object that holds it;
-    ``timestamp``, the time of the append by its writer's clock; and ``data``. The option
-    ``includeTags`` adds ``tags``, an array of the entry's tags. ``includeGaps`` adds ``state``:
-    ``written``, ``filled``, ``trimmed``, ``lost`` or ``unreadable``; rows of gaps have neither
-    timestamp nor data. docs/spark.md describes the options.
+    The table has the columns ``position``, ``stripe`` (the index of the stripe object that holds
+    the position), ``timestamp`` (when the entry was appended, by its writer's clock) and ``data``.
+    The option ``includeTags`` adds ``tags``, an array of strings. ``includeGaps`` adds rows for
+    gaps, without timestamp and data, and the column ``state``. docs/spark.md describes all options.
     """
 
     @classmethod
@@ -65,9 +64,9 @@ class ZlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Check the options, and return the columns.
 
-        When a table is created, the options are also stored in the comment of its first column:
-        Spark keeps the columns, but does not pass the table's options to reads. The comment appears
-        in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
+        When a table is created, this also stores the options in the comment of its first column,
+        because Spark keeps the columns but does not pass the table's options to reads. The comment
+        is visible in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
         """
         if _PROVIDER not in self.options:
             return StructType(_columns(SourceOptions.parse(self.options, streaming=None)))

@@ -92,7 +92,7 @@ class Planner:
         return {"includeGaps": options.include_gaps, "tags": tags, "match": match}
 
     def record(self, start: int, end: int) -> Recorded:
-        """Return the inputs of a plan for ``[start, end)``, which must be below the tail.
+        """Return what a plan for ``[start, end)`` depends on. The range must be below the tail.
 
         Raises:
             IncompletePlan: the log's stripes do not hold the whole range.
@@ -113,10 +113,10 @@ class Planner:
         return Recorded(kept, sizes, self.selection)
 
     def plan(self, start: int, end: int, recorded: Recorded) -> list[Shares]:
-        """Return the tasks that read ``[start, end)``, which are the same for each call.
+        """Return the tasks that read ``[start, end)``. Equal arguments give equal tasks.
 
         Raises:
-            Invalidated: a part of the range is trimmed, and the options make that an error.
+            Invalidated: a part of the range is trimmed, and ``failOnDataLoss`` is set.
         """
         trim_point = self.log.call(lambda handle: handle.earliest())
         if start < trim_point:
@@ -147,7 +147,7 @@ class Planner:
 class StreamPlanner:
     """Plans the batches of a streaming query.
 
-    All results depend only on Spark's offsets and on the log, so another process may continue the
+    All results depend only on Spark's offsets and on the log, so another process can continue the
     query at any point.
     """
 
@@ -163,15 +163,14 @@ class StreamPlanner:
         return self._planner.log
 
     def initial(self) -> Offset:
-        """Return where a new query begins, and set its cursor there, so that trims stop there.
+        """Return where a new query begins, and set its cursor there to hold back trims.
 
-        Spark calls this again when it runs or replays the first batch, which may begin before the
-        latest position at that time. So an existing cursor never moves forward here. A cursor that
-        another query left at a higher position moves back; otherwise this query's entries could be
-        trimmed.
+        Spark calls this again when it runs or replays the first batch, and "latest" may then be a
+        higher position than before. So this never moves an existing cursor forward, but it moves
+        one back that another query left at a higher position.
 
         Raises:
-            ValueError: the query should begin at a time in the future.
+            ValueError: the options let the query begin at a time in the future.
         """
         starting = self.options.starting
         if isinstance(starting, datetime) and starting > datetime.now(timezone.utc):
@@ -190,10 +189,11 @@ class StreamPlanner:
         self._last = self._planner.tail()
 
     def latest(self, start: Offset, entries_max: int | None) -> Offset:
-        """Return the end of a batch that begins at ``start``; ``start`` itself if nothing is new.
+        """Return the end of a batch that begins at ``start``, or ``start`` if nothing is new.
 
-        Spark calls this when all batches below ``start`` are done, so the cursor moves there. It
-        calls ``commit`` later, with the batch after the next, and never for a query's last batch.
+        Spark calls this when all batches below ``start`` are done, so this also moves the cursor
+        there. It is too late to do so in ``commit``, which Spark never calls for a query's last
+        batch.
         """
         self._check(start)
         self._commit(start.position)
@@ -223,7 +223,7 @@ class StreamPlanner:
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        They depend only on the offset, unless an older version of zlog made it.
+        The tasks depend only on the offset, if this or a newer version of zlog made it.
         """
         self._check(end)
         if end.since == end.position:

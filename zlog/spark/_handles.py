@@ -43,8 +43,8 @@ class LogRef:
     Attributes:
         store: the store's URL.
         name: the log's name.
-        log_id: the log's id; None means the present log of this name.
-        mac_key_file: the path of a file with the key of its MACs. Only the path is sent to workers.
+        log_id: the log's id; None means whichever log has the name now.
+        mac_key_file: the path of the file with the log's MAC key. Workers get only the path.
     """
 
     store: str
@@ -53,7 +53,7 @@ class LogRef:
     mac_key_file: str | None = None
 
     def open(self) -> zlog.Log:
-        """Return this process's handle.
+        """Return this process's handle on the log, which is opened if necessary.
 
         Raises:
             LogNotFound: the log does not exist, or another log has its name.
@@ -87,7 +87,7 @@ class LogRef:
         return os.getpid(), self.store, self.name, self.mac_key_file
 
     def call(self, action: Callable[[zlog.Log], T]) -> T:
-        """Return the result of an action on the log; retry while the store is unreachable.
+        """Run an action on the log and return its result. Retry if the store is unreachable.
 
         The action must be safe to repeat.
         """

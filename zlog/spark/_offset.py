@@ -28,14 +28,15 @@ class Selection(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The inputs, besides the range, that decide which rows are in which task of a batch.
+    """What decides, besides the range, which rows are in which task of a batch.
 
     A repeated batch must have the same rows in the same tasks, because a sink may identify rows by
-    their task. The log's state and the options may have changed in the meantime.
+    their task. These values are recorded because the log and the options may change before that.
 
     Attributes:
-        stripes: the contiguous stripes of the range; positions below the first one were trimmed.
-        sizes: the sizes of the tasks.
+        stripes: the stripes that hold the range, without gaps. Positions below the first stripe
+            were trimmed.
+        sizes: the rules for cutting the batch into tasks.
         selection: the options that decide which positions become rows.
     """
 
@@ -64,15 +65,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of a batch. Positions do not depend on stripes, so the width may change.
+    """The offset that Spark stores for the end of a batch.
 
     Attributes:
-        since: the batch's first position. It is recorded because Spark asks for the first offset
-            again when it replays a query's first batch, and "latest" may then be another position.
+        since: the batch's first position. It is needed to replay a query's first batch, since
+            "latest" may mean another position by then.
         log: the name of the log.
-        log_id: the id of the log, because another log may have the name by now.
-        recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
-            version of zlog wrote it.
+        log_id: the id of the log, since a later log may have the same name.
+        recorded: what the batch's plan depends on; None if the offset ends no batch, or is from an
+            older version of zlog.
     """
 
     position: int
@@ -94,7 +95,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Offset:
-        """Read the JSON that Spark has stored.
+        """Decode the JSON that Spark has stored.
 
         Raises:
             WrongCheckpoint: the JSON is not an offset of a zlog source.

@@ -1,6 +1,7 @@
-"""The options of ``.option(name, value)``. Spark passes names in lower case, and values as text.
+"""Parses the options that programs set with ``.option(name, value)``.
 
-Names are those of Spark's connector for Kafka if the meaning is the same (docs/spark.md).
+Spark passes names in lower case and values as text. Options that mean the same as in Spark's Kafka
+connector have the same names (docs/spark.md).
 """
 
 from __future__ import annotations
@@ -70,17 +71,17 @@ class SourceOptions:
     Attributes:
         store: the URL at which every worker must reach the store.
         log: the name of the log.
-        starting: the place at which to begin.
-        ending: the place before which to end; for batch reads only.
+        starting: the place at which the read begins.
+        ending: the place before which a batch read ends.
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
-        tasks_min: the minimum number of tasks of a batch, if it has that many positions; None means
+        tasks_min: the minimum number of tasks of a batch that has that many positions; None means
             one task for each stripe object.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
-        fail_on_data_loss: whether the query ends if entries are gone before they were read.
+        fail_on_data_loss: whether the query fails if entries are gone before they were read.
         hole_timeout: how many seconds a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry also become rows.
         tags: the tags of the entries to read; None means all entries.
-        match: whether an entry needs any or all of the tags.
+        match: whether an entry must have any or all of the tags.
         cursor: the name of the log's cursor that follows a streaming query; None means no cursor.
         mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
         columns: the names of the columns to read, in the order of `COLUMNS`.
@@ -108,7 +109,7 @@ class SourceOptions:
 
         Args:
             options: the options, by name in any case.
-            streaming: whether the read is streaming or a batch; None if both are possible.
+            streaming: whether the read is streaming; None if it may be of either kind.
 
         Raises:
             ValueError: an option is unknown or missing, or its value is invalid.
@@ -172,7 +173,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
-        """Check the options of a batch or of a streaming write.
+        """Check the options of a batch write or a streaming write.
 
         Raises:
             ValueError: an option is unknown or missing, or its value is invalid.
@@ -203,7 +204,7 @@ class _Given:
         self._values = {name.lower(): value for name, value in options.items()}
 
     def only(self, names: Iterable[str], kind: str, others: Iterable[str] = ()) -> None:
-        """Refuse options that a read or write of this kind does not have.
+        """Raise ValueError for an option that this kind of read or write does not have.
 
         Args:
             names: the names of the valid options.

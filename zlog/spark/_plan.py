@@ -25,15 +25,15 @@ class IncompletePlan(ZlogError):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a stripe that a task reads: the positions of some of its objects.
+    """The part of a stripe that a task reads: a range of positions in some of its objects.
 
     Attributes:
         start: the first position of the range.
         end: one past the last position.
         striping: the striping of the stripe.
         indexes: the indexes of the objects, ascending.
-        trimmed: whether the range is trimmed and its stripe unknown, so that the share has only
-            rows of gaps.
+        trimmed: whether the range is trimmed and its stripe unknown, so that only gaps are
+            reported.
     """
 
     start: int
@@ -65,8 +65,8 @@ class Sizes:
     """The rules for cutting a batch into tasks.
 
     Attributes:
-        joined: the number of positions of a task up to which neighbouring stripes are joined.
-        at_least: the minimum number of tasks, if there are that many positions; None means the
+        joined: neighbouring stripes share tasks that have at most this number of positions.
+        at_least: the minimum number of tasks if there are that many positions; None means the
             number of stripe objects.
         at_most: the maximum number of tasks; None means no limit.
     """
@@ -85,12 +85,12 @@ def split(
     *,
     trimmed: int = 0,
 ) -> list[Shares]:
-    """Return the part of each task, so that all tasks together read ``[start, end)`` once.
+    """Divide the positions ``[start, end)`` among tasks, and return each task's part.
 
-    A task reads one stripe object, or one object of each of several small neighbouring stripes. In
-    that case there are as many tasks as the widest of these stripes has objects. If there are fewer
-    tasks than wanted, objects are divided; if there are more, a task gets several consecutive
-    objects. If the number of tasks was set, all have about the same number of positions.
+    By default, each task reads one stripe object, or one object of each of several small
+    neighbouring stripes. If this gives fewer tasks than ``sizes`` demands, objects are divided
+    among tasks. If it gives too many, a task reads several consecutive objects. In both cases, all
+    tasks get about the same number of positions.
 
     Args:
         log: the name of the log.
@@ -98,7 +98,7 @@ def split(
         start: the first position.
         end: one past the last position.
         sizes: the rules for the number of tasks.
-        trimmed: positions of the range below this one are trimmed; one task reports them.
+        trimmed: positions of the range below this one are trimmed, and one task reports them.
 
     Raises:
         IncompletePlan: the stripes do not hold the whole range.
@@ -175,7 +175,7 @@ def _part(share: Share, first: int, last: int) -> Share:
 def _group(shares: Sequence[Share], count: int) -> list[Shares]:
     """Divide shares among up to ``count`` tasks, without cutting any.
 
-    The position of its middle decides the task of a share. Objects of one stripe stay together.
+    The middle of a share decides which task gets it, so consecutive objects stay together.
     """
     groups: list[list[Share]] = [[] for _ in range(count)]
     total = sum(len(share) for share in shares)

@@ -36,16 +36,16 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of a batch that any worker can read; see the options of the same names.
+    """A part of a batch, which any worker can read.
 
     Attributes:
         log: the log to read.
         shares: the positions of the log to read.
-        fail_on_data_loss: whether to raise an error if entries are gone.
+        fail_on_data_loss: whether to raise an error if entries are trimmed, damaged or forged.
         hole_timeout: how many seconds to wait for an unwritten position before it is filled.
         include_gaps: whether to make rows for gaps.
         columns: the names of the columns to make.
-        tags, match: the entries to read; None means all.
+        tags, match: which entries to read; None means all.
     """
 
     log: LogRef
@@ -64,7 +64,7 @@ class Task:
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a task. A repetition yields the same rows, as positions never change.
+    """Yield all rows of a task. Reading the task again yields the same rows.
 
     Raises:
         Invalidated: positions were trimmed after they were planned, with ``fail_on_data_loss``.
@@ -179,9 +179,9 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:
-    """Return each position's object index: the number of its stripe unit modulo the width.
+    """Return the index of each position's stripe object: its stripe unit's number modulo the width.
 
-    Arrow has no function for the modulus.
+    This uses a subtraction, because Arrow has no modulo function.
     """
     if len(share.indexes) == 1:
         return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))

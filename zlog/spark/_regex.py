@@ -1,7 +1,7 @@
 """Translates Python's regular expressions into Java's, for Spark.
 
-Spark runs an expression inside the JVM, many times faster than Python would. But a pattern has the
-syntax of Python. The two syntaxes differ in few places, which this module handles.
+Spark evaluates a regular expression in the JVM, many times faster than Python could, but users
+write it in Python's syntax. This module handles the few differences.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _REPEAT_FROM_0 = re.compile(r"\{,(\d*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """A pattern that makes columns from a line.
+    """A pattern whose named groups become the columns of a line.
 
     Attributes:
         java: the pattern in Java's syntax.
-        columns: the named groups, each with its number, which is the same in both languages.
+        columns: the names of the groups, with their numbers, which are the same in both languages.
     """
 
     java: str

@@ -61,10 +61,10 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 @shows_hints
 class BatchReader(DataSourceReader):
-    """A batch read.
+    """Plans and runs a batch read.
 
-    It does not accept filters from Spark (`pushFilters`): Spark would keep a filter in the source's
-    object, and other reads of the same DataFrame use that object. Options select what to read.
+    It does not implement `pushFilters`, because a filter would stay in the source object, which
+    Spark uses for other reads of the same DataFrame too. Use the options to select entries.
     """
 
     def __init__(self, options: SourceOptions) -> None:

@@ -1,10 +1,10 @@
-"""Writes: each task appends its rows, a part at a time.
+"""Writes rows to a log. Each task appends its own rows.
 
-Appended entries are durable and visible at once, and an append can't be undone when a job fails.
-Spark repeats a task that failed after it appended, and a streaming query repeats a batch of which
-it has no record. A streaming write therefore uses exactly-once appends (`zlog.Log.append_once`):
-the query is the producer, and a task is a part of the batch. A batch write with the options
-`producer` and `sequence` does the same. Without them it appends its rows at least once.
+An append takes effect at once, and cannot be undone if the job fails. But Spark may repeat a task
+that has already appended rows, or a whole batch of a streaming query. So a streaming write uses
+exactly-once appends (`zlog.Log.append_once`): the query is the producer, the batch number is the
+sequence number, and each task is a part. A batch write does the same if the options `producer` and
+`sequence` are set. Otherwise, it appends each row at least once.
 """
 
 from __future__ import annotations
@@ -88,18 +88,18 @@ class ExactTask:
 
 
 class Appender:
-    """Appends rows to a log, from a column of entries and perhaps a column of their tags.
+    """Appends rows to a log. One column has the entries, and another may have their tags.
 
     Attributes:
         log: the log to append to.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        """Find the columns of entries and tags in the table's schema.
+        """Find the columns with the entries and the tags in the table's schema.
 
         Raises:
-            ValueError: the table does not have exactly one column of text or bytes, with or
-                without a column of tags.
+            ValueError: the table does not consist of one column of text or bytes and, optionally, a
+                column of tags.
         """
         types = {field.name: field.dataType for field in schema.fields}
         tags = types.pop(_TAGS, None) if len(schema.fields) == 2 else None
@@ -120,10 +120,10 @@ class Appender:
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
-        """Append the rows of a task that were not appended before, in their order.
+        """Append those rows of a task that were not appended before, in order.
 
         Raises:
-            ValueError: a row is null. Earlier rows stay appended.
+            ValueError: a row is null. The rows before it stay in the log.
         """
         columns = _columns(batches, self._tags)
         entries = cast("Iterator[bytes]", _items(columns))  # which `append_once` takes as well
@@ -133,9 +133,9 @@ class Appender:
         return Appended(appended, task.query)
 
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Let the log forget earlier batches. The driver calls this once all tasks have ended.
+        """Let the log forget the batches before this one, all of whose tasks have ended.
 
-        This batch is not forgotten: until Spark has recorded its end, Spark may repeat it.
+        Spark may repeat this batch until it has recorded its end, so the log still remembers it.
 
         Raises:
             SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in
@@ -146,10 +146,10 @@ class Appender:
             self.log.call(partial(_done, query=query, batch=batch, tasks=len(queries)))
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
-        """Append all rows of a task, in their order.
+        """Append all rows of a task, in order.
 
         Raises:
-            ValueError: a row is null. Earlier rows stay appended.
+            ValueError: a row is null. The rows before it stay in the log.
         """
         log = self.log.open()
         entries = 0
@@ -184,12 +184,11 @@ def _items(
 def _columns(
     batches: Iterator[pa.RecordBatch], tags: int | None
 ) -> Iterator[tuple[EntryColumn, list[list[str]] | None]]:
-    """Join a task's batches, which Spark makes of 10,000 rows, into columns for one append each.
+    """Join Spark's batches, of 10,000 rows each, into larger columns for one append each.
 
     Args:
         batches: the batches of rows.
-        tags: the index of the column with the tags; the other column has the entries. None means
-            that there is no column of tags.
+        tags: the index of the column with the tags; None means that there is none.
     """
     if tags is not None:
         for batch in batches:
@@ -231,7 +230,7 @@ def _joined(columns: list[pa.Array]) -> EntryColumn:
 
 
 def _checked(options: SinkOptions, schema: StructType) -> Appender:
-    """Return an appender after checking, in the driver, that the log exists.
+    """Check in the driver that the log exists, and return an appender.
 
     Raises:
         LogNotFound: the log does not exist.

@@ -27,7 +27,7 @@ class Parser(Protocol):
     """Adds columns to a table of entries."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Do the checks that need Spark.
+        """Check the schema, which needs a running Spark.
 
         Raises:
             ValueError: the schema is invalid.
@@ -44,10 +44,10 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
 
     Args:
         how: ``json``, the path of a Python file (``….py``), a pattern with named groups, or None.
-        schema: the names and types of columns, in the syntax of SQL, or None.
+        schema: the names and types of columns in SQL's syntax, or None.
 
     Raises:
-        ValueError: an argument is invalid, and this can be found without Spark.
+        ValueError: an argument is invalid, as far as can be checked without Spark.
         OSError: reading the file fails.
     """
     if how == "json":
@@ -71,7 +71,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
 
 
 def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> None:
-    """Refuse columns that a table already has. Spark's names are case-insensitive.
+    """Check that new columns have new names. Spark ignores the case of names.
 
     Raises:
         ValueError: two columns would have the same name.
@@ -117,7 +117,7 @@ class NoParser:
 
 @dataclass
 class PatternParser:
-    """A parser that makes a column for each named group: null in lines that do not match.
+    """A parser that makes a column for each named group, with null in lines that do not match.
 
     Attributes:
         pattern: the pattern, which may match anywhere in a line.
@@ -157,7 +157,7 @@ class PatternParser:
 
 @dataclass
 class JsonParser:
-    """A parser that makes columns from a JSON object: null if the entry is not an object.
+    """A parser that makes columns from JSON objects, with null if an entry is not an object.
 
     Attributes:
         schema: the names and types of the fields.
@@ -180,7 +180,7 @@ class JsonParser:
 
 @dataclass
 class FileParser:
-    """A parser that calls a function ``parse(entries)`` of a Python file, from table to table.
+    """A parser that passes the table to the function ``parse(entries)`` of a Python file.
 
     Attributes:
         path: the path of the file.
@@ -192,7 +192,7 @@ class FileParser:
 
     @classmethod
     def load(cls, path: Path) -> FileParser:
-        """Run a file to get its function.
+        """Load the function by running its file.
 
         Raises:
             OSError: the file can't be read.

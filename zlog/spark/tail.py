@@ -45,12 +45,12 @@ class Tail:
     """The settings of a copy: the log, the table, and how to copy.
 
     Attributes:
-        store, log: the URL of the store, and the name of the log in it.
+        store, log: the URL of the store, and the name of the log.
         table: the path or URL of the table.
         checkpoint: the path or URL of the query's state.
         format: the format of the table: ``parquet``, ``json`` or ``delta``.
         parser: the parser that makes columns from entries.
-        partition_by: the columns to partition by; None means the day of the append.
+        partition_by: the columns to partition the table by; None means the day of the append.
         drop_raw: whether to leave out the column ``data``.
         cursor: the name of the log's cursor that follows the query; None means no cursor.
         trigger: Spark's trigger, such as ``{"processingTime": "5 seconds"}``.
@@ -120,10 +120,9 @@ class Tail:
 
 
 def cursor_name_of(table: str, checkpoint: str) -> str:
-    """Return the name of a query's cursor, which depends on its checkpoint.
+    """Return the name of a query's cursor, derived from its checkpoint's path.
 
-    Two queries have different checkpoints, and so different cursors. The name also contains the
-    table's name, for people.
+    So two queries never share a cursor. The name also contains the table's name, for readability.
     """
     digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
     words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
@@ -139,7 +138,7 @@ class Progress:
         batch: the number of the batch.
         rows: the number of rows of the batch; 0 if there was nothing new.
         start: the position at which the batch began.
-        position: the next position. Everything below it is in the table.
+        position: the next position to copy. All entries below it are in the table.
         tail: the log's tail, when the batch was planned or later.
         seconds: the duration of the batch.
     """
@@ -198,9 +197,9 @@ class Run:
         self._committed = -1
 
     def stop(self) -> None:
-        """Stop the query after the current batch, or at once on a second call or after a while.
+        """Stop the query after the current batch. A second call stops it at once.
 
-        The next run repeats an abandoned batch, so that the table gets it once.
+        A batch that takes too long is abandoned, too. The next run repeats it.
         """
         self._events.put(_STOP)
 
@@ -208,7 +207,7 @@ class Run:
         """Yield Spark's progress reports until the query ends or is stopped.
 
         Raises:
-            ZlogError: a task or the planning failed, with an error of zlog or of Spark.
+            ZlogError: planning a batch or running a task failed.
             Exception: watching the query failed in another way.
         """
         watcher = threading.Thread(target=self._watch, name="zlog-tail", daemon=True)

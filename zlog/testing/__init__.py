@@ -1,8 +1,8 @@
-"""Faults in virtual time, for tests of programs that use :mod:`zlog.aio`.
+"""Simulates faults in virtual time, for tests of programs that use :mod:`zlog.aio`.
 
-The package has an event loop in virtual time with a simulated network and with processes that can
-be paused and killed (:class:`VirtualLoop`, :class:`Process`), and a store that fails as a seed
-determines (:class:`FaultyStore`). docs/testing.md shows how to use them together.
+:class:`VirtualLoop` is an event loop in virtual time with a simulated network. A test can pause and
+kill a :class:`Process` on it. The calls of a :class:`FaultyStore` fail as a seed determines.
+docs/testing.md shows how to use them together.
 """
 
 from zlog.testing._loop import Stuck, VirtualLoop, run_virtually

@@ -1,7 +1,7 @@
 """An event loop in virtual time, whose processes can be paused and killed at any await.
 
-Time advances only when no task can run, so an hour of waiting passes at once. Callbacks that are
-ready at the same time run in an order that depends on the seed.
+Time advances only when no task can run, so an hour of waiting passes at once. The seed decides in
+which order callbacks run that are ready at the same time.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ class VirtualWorld(World):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next timer as soon as no task can run.
 
-    Connections between its tasks go through ``network``, a simulation that sends nothing out of the
-    process. Tasks cannot use threads, and file descriptors work only for zlog's stores, because the
-    loop does not wait for others.
+    Connections between its tasks go through ``network``, a simulation inside this process. Tasks
+    cannot use threads, and cannot wait for file descriptors other than those of zlog's stores.
 
     Args:
         seed: the seed for the order of callbacks that are ready at the same time, and for zlog's
@@ -84,7 +83,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     Attributes:
         network: the simulated network, a :class:`Network`.
-        zlog_world: the clocks and random numbers for zlog.
+        zlog_world: the clocks and random numbers that zlog uses on this loop.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -129,8 +128,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def close(self) -> None:
         """Close the loop and abandon all tasks on it, as if the process ended.
 
-        No task runs again, and no other task is notified. The ``finally`` blocks of their
-        coroutines do run, up to their first await, and see this loop as the running one.
+        No task runs again. However, the ``finally`` blocks of the tasks' coroutines run up to their
+        first await, with this loop as the running one.
         """
         if self.is_closed():
             return
@@ -237,11 +236,11 @@ def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: floa
     Args:
         work: the coroutine to run.
         seed: see :class:`VirtualLoop`.
-        seconds_max: the limit of virtual time; work that takes longer counts as endless.
+        seconds_max: how many seconds of virtual time the coroutine may take.
 
     Raises:
-        TimeoutError: the limit of virtual time has passed.
-        Stuck: the work waits for something that never happens.
+        TimeoutError: the coroutine took longer than that.
+        Stuck: the coroutine waits for something that can never happen.
     """
     loop = VirtualLoop(seed)
     try:

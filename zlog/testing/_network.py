@@ -1,9 +1,9 @@
 """A simulated network, whose connections are slow, break, or go silent as a seed determines.
 
-Like TCP, a connection delivers data in order and once. Data on different connections can overtake
-each other. A connection can break at any moment, and then it is unknown how much of the sent data
-has arrived. If the network is cut, no data arrives and no error is reported until the network is
-restored or a timeout expires.
+As in TCP, each connection delivers data in order and once, while different connections can overtake
+each other. If a connection breaks, the sender does not know how much of its data has arrived. If
+the network is cut, data does not arrive, and no error is reported until the network is restored or
+a timeout expires.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class NetworkFaults:
     """The faults of a network. They may be changed while it is used.
 
     Attributes:
-        latency: the minimum and maximum number of seconds that a chunk takes.
-        slow: the probability that a chunk takes up to ``slow_seconds``.
-        slow_seconds: the maximum number of seconds that a slow chunk takes.
-        broken: the probability that the connection is broken when a chunk is sent.
+        latency: the minimum and maximum delay of a chunk of data, in seconds.
+        slow: the probability that a chunk is slow.
+        slow_seconds: the maximum delay of a slow chunk, in seconds.
+        broken: the probability that sending a chunk breaks the connection.
     """
 
     latency: tuple[float, float] = (0.0001, 0.001)

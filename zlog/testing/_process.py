@@ -23,9 +23,7 @@ class _Loop(Protocol):
 class Process:
     """Tasks, timers and connections that pause and die together, like those of a real process.
 
-    Operations that a store or the network has already received still take effect.
-
-    States: running ⇄ paused → dead.
+    Operations that a store or the network received before that still take effect.
 
     Args:
         name: the name of the process, for messages.
@@ -33,7 +31,7 @@ class Process:
     Attributes:
         running: whether the process is neither paused nor dead.
         dead: whether the process was killed.
-        local: the data that zlog keeps for each process.
+        local: the data that zlog keeps once per process.
     """
 
     def __init__(self, name: str) -> None:

@@ -27,16 +27,16 @@ class StoreCall(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """The fate of an operation. By default it takes effect and is answered at once.
+    """What happens to an operation. By default it takes effect and is answered at once.
 
     Attributes:
-        effect: the seconds until it takes effect; None means never.
-        reply: the seconds from its start until it is answered, but not before it takes effect. None
-            means never.
-        error: an errno to return instead, whether or not the operation took effect.
-        answer: a code and a reply to return instead, in the same way.
-        again: the seconds until it takes effect a second time, as if a client library had lost the
-            reply and sent it again. The second reply is then returned.
+        effect: the number of seconds until the operation takes effect; None means never.
+        reply: the number of seconds until the answer, which cannot precede the effect; None means
+            that there is no answer.
+        error: an errno to answer with, whether or not the operation takes effect.
+        answer: a code and a reply to answer with, in the same way.
+        again: the number of seconds until the operation takes effect again, as if a client library
+            had repeated it. The answer is then the second reply.
     """
 
     effect: float | None = 0.0
@@ -60,14 +60,14 @@ Plan = Callable[[StoreCall], Fate]
 class FaultyStore:
     """A store that passes operations on to ``store``, each with the fate that ``plan`` determines.
 
-    On a virtual loop, waiting takes no real time. Operations belong to no process, so an operation
-    continues after its process is killed. Without an event loop, the caller's thread sleeps, and an
-    operation that is never answered returns ETIMEDOUT at once.
+    On a virtual loop, delays take no real time, and an operation continues even if its process is
+    killed. Without an event loop, the caller's thread sleeps, and an operation that is never
+    answered returns ETIMEDOUT at once.
 
     Attributes:
-        inner: the store.
-        plan: the plan, which may be changed while the store is used.
-        operations: the number of operations.
+        inner: the store that executes the operations.
+        plan: a function that returns an operation's fate. It may be replaced at any time.
+        operations: the number of operations so far.
     """
 
     def __init__(
@@ -256,19 +256,19 @@ def _sleep(seconds: float) -> None:
 
 @dataclass(slots=True)
 class StoreFaults:
-    """The faults of a store, per operation. They may be changed while the store is used.
+    """The faults of a store. They may be changed while the store is used.
 
     Attributes:
-        latency: the minimum and maximum number of seconds that each half of an operation takes.
-        slow: the probability that a half takes up to ``slow_seconds``.
-        slow_seconds: the maximum number of seconds of a slow half.
-        never: the probability that an operation is lost on its way and never answered.
-        silent: the probability that it takes effect, but the reply is lost.
+        latency: the minimum and maximum number of seconds that the request and the reply each take.
+        slow: the probability that a request or a reply is slow.
+        slow_seconds: the maximum number of seconds that a slow request or reply takes.
+        never: the probability that an operation has no effect and is never answered.
+        silent: the probability that it takes effect but is never answered.
         late: the probability that it is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
         late_seconds: the maximum number of seconds until a late operation takes effect.
         again: the probability that it takes effect twice, up to ``again_seconds`` apart.
-        again_seconds: the maximum number of seconds between both effects.
+        again_seconds: the maximum number of seconds between the two effects.
         refused: the probability that it is answered with EAGAIN and has no effect.
     """
 
@@ -285,7 +285,7 @@ class StoreFaults:
 
 
 class SeededPlan:
-    """A plan that depends only on a seed.
+    """A plan that chooses faults at random, as a seed determines.
 
     Attributes:
         faults: see :class:`StoreFaults`.

@@ -69,8 +69,7 @@ def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
     """Return the exit code for all diagnoses.
 
-    This is the code of the first failure. Each part depends on the parts before it, so that failure
-    may have caused the others.
+    This is the first failure's code. It may have caused the others: parts depend on earlier parts.
     """
     return next((each.code for each in diagnoses if each.level is Level.FAILURE), ExitCode.OK)
 

@@ -62,9 +62,8 @@ def watch(
 ) -> None:
     """Print each change of an object, until stopped.
 
-    Each line has the position of the change's entry, the key if the object is a map or set, and the
-    new value as JSON or the word `deleted`. To resume later without missing a change, use --from
-    with the last printed position plus 1.
+    Each line has the position of the change, the key if the object is a map or set, and the new
+    value as JSON or `deleted`. To resume later, use --from with the last printed position plus 1.
     """
     if key is not None and prefix is not None:
         raise click.UsageError("KEY and --prefix cannot be combined")

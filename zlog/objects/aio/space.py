@@ -146,8 +146,9 @@ class Space(ProcessBound):
         the function raises an exception, the transaction has no effect.
 
         Args:
-            body: a function, or a coroutine function, that gets the transaction. It may run several
-                times, so it must not have any other effects.
+            body: a function that gets the transaction. It may run several times, so it must not
+                have any other effects.
+                It may be a coroutine function.
             attempts: how many times the function may run.
             id: an id for work that a caller may repeat after a crash. Of all transactions with the
                 same id, only one takes effect. The space remembers the last 65,536 ids.

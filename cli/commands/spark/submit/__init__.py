@@ -1,5 +1,4 @@
 """Programs for spark-submit; ``zlog spark path`` prints their paths.
 
-Python searches the folder of a program first when it imports modules, so this folder must contain
-nothing else.
+Python searches a program's folder first for imports, so this folder must contain nothing else.
 """
