@@ -22,7 +22,7 @@ class Connection(Stream["LogState"]):
     Attributes:
         origin: the client's IP address.
         counted: whether it has sent a HELLO and counts towards the limit of clients.
-        greeting: its state until it is greeted.
+        greeting: how far it has come in the checks that precede its first request.
         outstanding: the number of its OPENs and WAITs that are not answered yet.
         open: an OPEN whose payload has not arrived completely, if any.
     """

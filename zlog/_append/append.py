@@ -355,8 +355,8 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a newer view, by reading it or by creating it.
 
-        If an object is missing or refused the present view, a newer view is read. If the stripe has
-        no positions that high, or granted positions were often taken, one is created.
+        If an object is missing or has refused the epoch, a newer view is read. If positions are
+        above the stripe's end, or too many are taken, a new view is created.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

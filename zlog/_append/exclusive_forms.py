@@ -88,9 +88,9 @@ class AsyncioAppends(Exclusive):
     ) -> ZlogError | None:
         """Enqueue the gathered appends that fit into the window, and return the first error.
 
-        With ``all_of_it``, the window is ignored. An append fails if its time is up before there is
-        space for it. All later appends then get the same error, as they do if earlier entries have
-        ``failed``, so that no entry follows a missing one.
+        With ``all_of_it``, all of them are enqueued, even beyond the window. If ``failed`` is
+        given, or an append times out while it waits for space, all later appends fail with that
+        error, so that no entry follows a missing one.
         """
         gathering = self._gathering
         while len(gathering) and (

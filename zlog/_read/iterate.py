@@ -115,8 +115,9 @@ class Prefetcher(ABC, Generic[T]):
 
     Attributes:
         position: the next position.
-        with_ids: for how many more windows to request the ids of clients that filled positions. It
-            is 0 until a window has filled positions; that window is then read again with ids.
+        with_ids: how many of the next windows to read with the ids of clients that filled
+            positions. It is 0 until a window has filled positions; that window is then read again
+            with ids.
     """
 
     with_ids = 0
@@ -188,9 +189,10 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read the positions ``rest``, which a window's replies lack, into its ``found``.
+        """Read the positions of a window that its first replies did not contain.
 
-        The replies have ``data_bytes`` of data. The window ends where its data reaches its limit.
+        The positions ``rest`` are added to the window's ``found``. ``data_bytes`` is the size of
+        the data in the first replies. If the window reaches its size limit, it is cut there.
         """
         found = window.found
         assert found is not None
@@ -369,9 +371,10 @@ def range_reader(
 
 
 class Follower:
-    """Reads from ``start`` on, waits at the tail for more entries, and does not pass open holes.
+    """Reads a log from ``start`` on, and waits at the tail for more entries.
 
-    In a `ReadOnlyStore` no hole can be filled, so it passes a hole after waiting for it.
+    At a hole, it waits until the position is written or filled. A follower of a `ReadOnlyStore`
+    cannot fill holes, so after the hole timeout it reports a gap and continues.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:

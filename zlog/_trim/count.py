@@ -74,13 +74,14 @@ async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 
 
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
-    """Return one past the last entry beyond the limit, or the trim point.
+    """Return the position below which entries must be trimmed to keep a log within its limit.
 
-    The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
-    one entry, whichever comes first. Whole stripes are counted by their objects' statistics. In the
-    stripe in which the limit is reached, the objects count the entries in ranges, which grow while
-    a whole range is beyond the limit, and are then halved. The statistics include lost entries, so
-    if entries are lost, the rest of the stripe is counted.
+    If nothing needs to be trimmed, this is the trim point. A log may stay above a limit of bytes by
+    less than one entry.
+
+    Whole stripes are counted by their objects' statistics. In the stripe in which the limit is
+    reached, the objects count entries in ranges, which first grow and are then halved. Statistics
+    include lost entries, so if there are any, the search runs again with a corrected limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or
