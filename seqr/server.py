@@ -117,7 +117,7 @@ class Server:
         released. If releasing the logs takes longer than ``stop_s_max`` seconds, it is abandoned.
 
         Args:
-            inherited: the namespaces whose logs another sequencer takes over, so they are not
+            inherited: the namespaces whose logs another sequencer takes over. They are not
                 released.
         """
         self.halt(cut=False)

@@ -35,9 +35,9 @@ UNUSED_SECONDS = 60.0
 class Leadership:
     """A period in which a sequencer leads a namespace.
 
-    The leader announces itself, takes over the logs that its predecessor served, and maintains all
-    logs of the namespace. For its successor, it lists the logs that clients have open in the
-    directory. The list may be incomplete: a missing log is taken over when a client asks for it.
+    The leader announces itself in the directory, takes over the logs that its predecessor served,
+    and maintains all logs of the namespace. For its successor, it keeps a list of the logs that
+    clients have open. If a log is missing there, it is taken over when a client asks for it.
     """
 
     _namespace: Namespace

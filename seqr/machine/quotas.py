@@ -36,8 +36,7 @@ class Quotas:
     def say_hello(self, connection: Connection) -> bool:
         """Count a connection as a client's. Returns False if there are too many clients.
 
-        This is checked only when the client's HELLO arrives, because a client that uses TLS could
-        not receive a refusal earlier.
+        Call this when its HELLO arrives. A client that uses TLS could not read an earlier refusal.
         """
         if not connection.counted:
             limits, clients = self._limits, self._clients

@@ -61,8 +61,7 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
     """Make a new writer the only client that appends. The previous writer is fenced.
 
     Raises TypeError or ValueError if the name is invalid, AppendRefused if the log is a mirror or
-    read-only, Fenced if another writer took the log first, KeyNeeded if the key is missing, and
-    StoreReadOnly.
+    read-only, Fenced if another writer took the log first, and KeyNeeded or StoreReadOnly.
     """
     io = layout.io
     layout.macs.check_key()

@@ -139,8 +139,7 @@ class Inspector:
         """Return the ids of stripes that may hold positions above their end.
 
         A stripe of an exclusive log ends after the last confirmed entry, so unconfirmed entries may
-        be above its end. If the head no longer has a stripe's view, the log may have been exclusive
-        then.
+        be above its end. A stripe whose view the head no longer has may have been exclusive, too.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -64,9 +64,8 @@ async def _first_hole(
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
     """Call stripe objects. Returns None if the layout seems to have changed.
 
-    An object refuses the call if another client has sealed it with a higher epoch, and may be
-    missing if its stripe was replaced. The caller must then refresh or change the view. A change of
-    the view raises an error if an object is lost.
+    An object may refuse the epoch, or be missing because its stripe was replaced. The caller must
+    then refresh or change the view. Changing it raises an error if an object is lost.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

@@ -116,8 +116,8 @@ class Prefetcher(ABC, Generic[T]):
     Attributes:
         position: the next position.
         with_ids: how many of the next windows to read with the ids of clients that filled
-            positions. It is 0 until a window has filled positions; that window is then read again
-            with ids.
+            positions. If it is 0 and a window has filled positions, that window is read again with
+            ids.
     """
 
     with_ids = 0

@@ -60,7 +60,7 @@ class HoleTimeout:
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means never to fill one.
-        overdue: a position. The reader has already waited for all positions below it.
+        overdue: the reader need not wait again for holes below this position.
     """
 
     seconds: float | None

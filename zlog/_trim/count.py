@@ -54,7 +54,7 @@ async def ask(
 ) -> dict[ObjectRef, messages.CountReply]:
     """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
 
-    One call may not reach ``end``. Objects that are missing, or whose header is damaged in all
+    One call may stop before ``end``. Objects that are missing, or whose header is damaged in all
     replicas, are left out.
     """
 
@@ -68,7 +68,7 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Granted positions that are unwritten do not count, nor do those above a mirror's tail floor.
+    Unwritten positions do not count, nor do positions above a mirror's tail floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
@@ -80,8 +80,8 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     less than one entry.
 
     Whole stripes are counted by their objects' statistics. In the stripe in which the limit is
-    reached, the objects count entries in ranges, which first grow and are then halved. Statistics
-    include lost entries, so if there are any, the search runs again with a corrected limit.
+    reached, the objects count entries in ranges, which first grow and are then halved. Lost entries
+    are in the statistics, so they are counted separately and added to the limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or
