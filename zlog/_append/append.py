@@ -151,8 +151,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together, with one grant and one write per stripe object.
 
-    Usually each object accepts all entries that it is sent. If it refuses them,
-    :meth:`_take_answers` handles them one by one.
+    Usually each object accepts all entries sent to it. Otherwise, :meth:`_take_answers` handles the
+    entries one by one.
     """
 
     def __init__(
@@ -311,8 +311,8 @@ class _Round:
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Record the answer of one object, which stores either all entries sent to it or none.
 
-        If one position is taken, its entry needs another position. The other entries are returned,
-        and must be sent again.
+        If an object refuses because one position is taken, that position's entry needs another one.
+        The object's other entries are returned, and must be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)

@@ -133,7 +133,8 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` timeout, it waits that long. Otherwise it waits for the round.
+        A call with its ``own`` timeout waits that long. Any other call waits as long as the round
+        takes.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -263,7 +264,8 @@ class BlockingAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` timeout, another thread sends the round.
+        A call with its ``own`` timeout lets another thread send the round, so that it can return
+        early.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

@@ -59,8 +59,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, the stripe is ended only once. With ``rescue``, the new
-    stripe starts at the end of the log's entries, even if the tail is far above them.
+    If several clients call this at once, the stripe ends only once. With ``rescue``, the new stripe
+    starts at the end of the log's entries, even if the tail is far above them.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 

@@ -309,8 +309,7 @@ class Positions:
 
         The tail is one past the highest position in the objects. For a mirror, it is the tail
         floor, and for an exclusive log, the end of the confirmed entries. Lost objects are skipped,
-        so that the rest can be read. With ``whole``, a lost object is an error, because a grant
-        must be above all entries.
+        except with ``whole``: a grant must be above all entries, so a lost object is then an error.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.

@@ -108,16 +108,15 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    A gap at the end of a window is held back until the next window shows whether it continues. At
-    the tail, and at a hole at which the reader stops, it is returned at once.
+    A gap at the end of a window is held back until the next window shows whether the gap continues.
+    At the tail, and at a hole where the reader stops, the gap is returned at once.
 
     A window has about as much data as the option ``window_bytes``, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
         with_ids: how many of the next windows to read with the ids of clients that filled
-            positions. If it is 0 and a window has filled positions, that window is read again with
-            ids.
+            positions. At 0, a window with filled positions is read again with ids.
     """
 
     with_ids = 0
@@ -191,8 +190,8 @@ class Prefetcher(ABC, Generic[T]):
     ) -> None:
         """Read the positions of a window that its first replies did not contain.
 
-        The positions ``rest`` are added to the window's ``found``. ``data_bytes`` is the size of
-        the data in the first replies. If the window reaches its size limit, it is cut there.
+        Adds them to the window, and ends it where its data, with the first ``data_bytes``, is
+        enough.
         """
         found = window.found
         assert found is not None

@@ -79,9 +79,9 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     If nothing needs to be trimmed, this is the trim point. A log may stay above a limit of bytes by
     less than one entry.
 
-    Whole stripes are counted by their objects' statistics. In the stripe in which the limit is
-    reached, the objects count entries in ranges, which first grow and are then halved. Lost entries
-    are in the statistics, so they are counted separately and added to the limit.
+    Whole stripes are counted by their objects' statistics. In the last of these stripes, the
+    objects count the entries in ranges. Lost entries, which statistics include, are added to the
+    limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or

@@ -27,7 +27,7 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         part: the name of the part, in a word or two.
-        level: how serious it is.
+        level: how serious the problem is.
         text: the diagnosis in one sentence.
         fix: how to fix the problem, preferably a command; empty if there is nothing to fix.
         code: the exit code if this is the first failure.
