@@ -133,8 +133,7 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        A call with its ``own`` timeout waits that long. Any other call waits as long as the round
-        takes.
+        A call with its ``own`` timeout waits that long, and any other call until the round ends.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -264,8 +263,8 @@ class BlockingAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        A call with its ``own`` timeout lets another thread send the round, so that it can return
-        early.
+        If the call has its ``own`` timeout, another thread sends the round, so that this one can
+        stop waiting.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

@@ -190,8 +190,7 @@ class Prefetcher(ABC, Generic[T]):
     ) -> None:
         """Read the positions of a window that its first replies did not contain.
 
-        Adds them to the window, and ends it where its data, with the first ``data_bytes``, is
-        enough.
+        The window ends early if its data reaches its limit. The first replies have ``data_bytes``.
         """
         found = window.found
         assert found is not None
