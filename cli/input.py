@@ -48,7 +48,7 @@ def _open(path: str) -> BinaryIO:
 def check_readable(path: str) -> None:
     """Raise OSError if a file cannot be read. Pipes and devices are not opened for the check.
 
-    Commands check all files before they read any, but do not keep them open: there may be many.
+    Commands check all files first, but do not keep them open, because there may be too many.
     """
     mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
     if stat.S_ISREG(mode):

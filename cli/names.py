@@ -20,12 +20,12 @@ _COMPLETION_SECONDS = 2.0
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A click type for names, which shells complete with the names that exist in the store.
+    """A click type for names, with shell completion.
 
     Args:
-        kind: log, cursor or producer.
-        check: a function that returns a valid name, and raises ValueError for others.
-        known: a function that reads the existing names from the store.
+        kind: what the names are of: ``log``, ``cursor`` or ``producer``.
+        check: a function that returns a valid name, and raises ValueError for an invalid one.
+        known: a function that reads the names that the shell suggests from the store.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class _Owner(Protocol):
 class Peer(asyncio.Protocol):
     """The transport of a connection, which stops reading while the peer does not read.
 
-    After the TLS handshake, if TLS is used, and the greeting, the server answers requests.
+    The server answers requests after the greeting, which follows the TLS handshake if TLS is used.
 
     Attributes:
         ip: the peer's address; empty if it is unknown.

@@ -114,10 +114,11 @@ class Server:
         """Stop granting, release the logs, and close every connection.
 
         Waiting requests are answered at once, and clients are disconnected once their logs are
-        released. After ``stop_s_max`` seconds, the rest of this is abandoned.
+        released. If releasing the logs takes longer than ``stop_s_max`` seconds, it is abandoned.
 
         Args:
-            inherited: the namespaces whose logs another sequencer takes over, without a release.
+            inherited: the namespaces whose logs another sequencer takes over. They are not
+                released.
         """
         self.halt(cut=False)
         give_up = self._loop.time() + self.limits.stop_s_max

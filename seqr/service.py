@@ -154,8 +154,8 @@ def client_address(advertise: str | None, host: str, port: int, tls: bool = Fals
 def _register(store: Store, address: str) -> Callable[[Role], None]:
     """Register this process as a daemon of the Ceph cluster, so that ``ceph -s`` shows it.
 
-    Returns a function that updates the role shown by ``ceph service status``. If registration
-    fails, this is only logged. Stores that are not on Ceph are ignored.
+    Returns a function that updates the role in ``ceph service status``. If the registration fails,
+    this is only logged. For a store that is not on Ceph, nothing happens.
     """
     ceph: Any = store
 

@@ -164,9 +164,9 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
     if view is not None and view.removed:
         error = LogNotFound(
             f"log {name!r} in {io.store.url} was removed, but its removal is not finished",
-            hint=f"If no other client is removing it, `zlog rm {name}` finishes the removal. On"
-            " Ceph, use a client whose caps allow the class in the whole pool (docs/operating.md,"
-            " Users and caps).",
+            hint=f"If no other client is removing it, run `zlog rm {name}` to finish this. On"
+            " Ceph, run it as a client that may call all methods of the class in the whole pool"
+            " (docs/operating.md, Users and caps).",
         )
         error.removing = True
         raise error

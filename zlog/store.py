@@ -153,8 +153,8 @@ class Store(Protocol):
         """Start a method that reads, on a randomly chosen replica of the object.
 
         All other calls go to the primary replica. The code is EOPNOTSUPP if the method writes or
-        the store is not on Ceph. Every other reply, even after a failure, begins with the number of
-        the OSD process that answered: 8 bytes, little-endian, 0 if it is unknown.
+        the store is not on Ceph. In any other case, even after a failure, the reply begins with 8
+        bytes that identify the OSD process: a little-endian number, 0 if it is unknown.
         """
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:

@@ -42,8 +42,8 @@ class Activation:
     async def lives(self, log: LogAddress, epoch: int) -> bool:
         """Return whether an epoch that a client reports as ended is still usable.
 
-        It is not if a later epoch has begun, if the log's view names another sequencer, or if one
-        of the log's objects refuses the epoch or is full.
+        It is unusable if a later epoch has begun, if the log's view names another sequencer, or if
+        one of the log's objects refuses the epoch or is full.
 
         Raises:
             LogNotFound: no log has this name and id.

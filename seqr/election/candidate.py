@@ -160,8 +160,8 @@ class Candidate:
     def _is_gone(self, leader: Holder) -> bool:
         """Return whether the leader's process has ended, so that its lease may be broken.
 
-        A sequencer that has regained a broken lease was still running. Its lease is not broken a
-        second time, but left to expire.
+        If a sequencer has regained a lease that was broken, it was still running. Its lease is then
+        left to expire, and not broken a second time.
         """
         former_self = leader.description == self._address
         return leader.cookie not in self._broken and (former_self or self._watch.gone(leader))

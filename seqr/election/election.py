@@ -45,7 +45,7 @@ class Election:
     longer use that namespace.
 
     Args:
-        also: the namespaces that it was started for, besides that of the first store.
+        also: the namespaces that it was started for, besides the first store's own.
         note_role: a function that is called when the sequencer's role in a namespace has changed.
     """
 

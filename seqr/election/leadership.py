@@ -35,9 +35,9 @@ UNUSED_SECONDS = 60.0
 class Leadership:
     """A period in which a sequencer leads a namespace.
 
-    The leader announces itself, takes over the logs that its predecessor served, and maintains all
-    logs of the namespace. For its successor, it lists the logs that clients have open in the
-    directory. The list may be incomplete: a missing log is taken over when a client asks for it.
+    The leader announces itself in the directory, takes over the logs of its predecessor, and
+    maintains all logs of the namespace. For its successor, it lists the logs that clients have
+    open. A log that is missing in this list is taken over when a client asks for it.
     """
 
     _namespace: Namespace
@@ -88,7 +88,7 @@ class Leadership:
                     await duties.round()
 
     async def _take_over(self, names: list[str]) -> list[str]:
-        """Take over those of the logs whose views name a sequencer.
+        """Take over the given logs, except those whose views name no sequencer.
 
         Returns the logs whose heads could not be read.
         """

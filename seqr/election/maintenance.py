@@ -61,10 +61,10 @@ class DutyStatus:
 class Duties:
     """Enforces the retention of logs (``zlog retention``), and removes unneeded stripe objects.
 
-    Writers and trims leave such objects behind if they die or cannot reach them.
+    An object is left over if a client dies before it removes it, or cannot reach it.
 
-    Each round maintains the logs that the directory lists as having a retention, and the next few
-    of all logs. It also corrects the list for these few.
+    Each round maintains all logs that the directory lists as having a retention. This list may be
+    wrong, so a round also maintains a few other logs, and corrects the list for them.
     """
 
     def __init__(self, io: Io, status: DutyStatus | None = None) -> None:

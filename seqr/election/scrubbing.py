@@ -54,8 +54,8 @@ class Scrubbing:
     chosen at random, so that each replica is read sooner or later. They skip bytestreams, because
     an OSD may crash if its disk fails during such a read.
 
-    A leader does not know how far its predecessor came. So it chooses at random with which kind of
-    round, which log and which position it begins.
+    A leader does not know how far its predecessor got. So it starts at a random log and position,
+    with a randomly chosen kind of round.
 
     Args:
         bytes_per_second: the rate at which data may be read.

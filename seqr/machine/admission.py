@@ -35,7 +35,7 @@ class Greeting:
 
     Attributes:
         certified: whether the client has shown a certificate or does not need one.
-        number: the client's number, from its HELLO.
+        number: the random number in the client's HELLO.
         challenge: the challenge that was sent, if any.
     """
 

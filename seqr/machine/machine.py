@@ -312,9 +312,9 @@ class Machine:
             turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
-        """Answer an OPEN, or let it wait. If this returns another code than OK, refuse the OPEN.
+        """Answer an OPEN, or let it wait. The caller must refuse it if the result is not OK.
 
-        An OPEN that reports an epoch as ended waits until this was checked, while grants continue.
+        If it reports that an epoch has ended, this is checked first, while grants continue.
         """
         if self._stopping:
             return Code.UNAVAILABLE

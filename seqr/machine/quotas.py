@@ -34,9 +34,9 @@ class Quotas:
         return True
 
     def say_hello(self, connection: Connection) -> bool:
-        """Count a connection as a client's when its HELLO arrives. Returns False at the limit.
+        """Count a connection as a client's. Returns False if there are too many clients.
 
-        Before its HELLO, a client with TLS could not receive the refusal.
+        Call this when its HELLO arrives. A client that uses TLS could not read an earlier refusal.
         """
         if not connection.counted:
             limits, clients = self._limits, self._clients

@@ -22,7 +22,7 @@ class Connection(Stream["LogState"]):
     Attributes:
         origin: the client's IP address.
         counted: whether it has sent a HELLO and counts towards the limit of clients.
-        greeting: its state until it is greeted.
+        greeting: how far it has come in the checks that precede its first request.
         outstanding: the number of its OPENs and WAITs that are not answered yet.
         open: an OPEN whose payload has not arrived completely, if any.
     """
@@ -54,9 +54,9 @@ class Wait:
 class WaitHeap:
     """A heap of waiting requests, ordered by position or by the time in seconds at which they end.
 
-    Each wait is in one heap of either kind. When it is answered through one, it stays in the other
-    until it reaches the top, or until more than half of that heap's waits are answered. So a heap
-    is at most about twice as large as the number of unanswered waits.
+    Each request is in two heaps, one of each kind. When it is answered through one of them, it
+    stays in the other until it reaches the top, or until more than half of the requests there are
+    answered. So a heap is at most about twice as large as the number of unanswered requests.
     """
 
     __slots__ = ("_answered", "_heap", "_order")

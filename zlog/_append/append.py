@@ -151,8 +151,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together, with one grant and one write per stripe object.
 
-    Usually each object accepts all entries that it is sent. If it refuses them,
-    :meth:`_take_answers` handles them one by one.
+    Usually each object accepts all entries sent to it. Otherwise, :meth:`_take_answers` handles the
+    entries one by one.
     """
 
     def __init__(
@@ -311,8 +311,8 @@ class _Round:
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Record the answer of one object, which stores either all entries sent to it or none.
 
-        If one position is taken, its entry needs another position. The other entries are returned,
-        and must be sent again.
+        If an object refuses because one position is taken, that position's entry needs another one.
+        The object's other entries are returned, and must be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -355,8 +355,8 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a newer view, by reading it or by creating it.
 
-        If an object is missing or refused the present view, a newer view is read. If the stripe has
-        no positions that high, or granted positions were often taken, one is created.
+        If an object is missing or has refused the epoch, a newer view is read. If positions are
+        above the stripe's end, or too many are taken, a new view is created.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

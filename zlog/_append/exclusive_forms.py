@@ -88,9 +88,9 @@ class AsyncioAppends(Exclusive):
     ) -> ZlogError | None:
         """Enqueue the gathered appends that fit into the window, and return the first error.
 
-        With ``all_of_it``, the window is ignored. An append fails if its time is up before there is
-        space for it. All later appends then get the same error, as they do if earlier entries have
-        ``failed``, so that no entry follows a missing one.
+        With ``all_of_it``, all of them are enqueued, even beyond the window. If ``failed`` is
+        given, or an append times out while it waits for space, all later appends fail with that
+        error, so that no entry follows a missing one.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -133,7 +133,7 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` timeout, it waits that long. Otherwise it waits for the round.
+        A call with its ``own`` timeout waits that long, and any other call until the round ends.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -263,7 +263,8 @@ class BlockingAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` timeout, another thread sends the round.
+        If the call has its ``own`` timeout, another thread sends the round, so that this one can
+        stop waiting.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

@@ -27,8 +27,8 @@ _OBJECTS_AT_ONCE = 256
 class _Looked(NamedTuple):
     """The state of a stripe object.
 
-    ``sealed`` is the lowest epoch with which the object may be sealed. If the call failed, ``stat``
-    is an errno.
+    ``sealed`` is the epoch with which the object must at least be sealed. ``stat`` is the object's
+    reply, or an errno if it did not answer.
     """
 
     stripe: Stripe
@@ -91,8 +91,8 @@ class Inspector:
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: a position. At the time of that look, every position below it was taken or below an
-            earlier tail.
+        taken: as of the last look, every position below this one was taken, or was below a tail
+            that a client had seen.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -103,11 +103,11 @@ class Inspector:
         self.taken = 0
 
     async def look(self) -> list[Finding]:
-        """Return the differences found now.
+        """Compare the head with the objects once, and return the differences.
 
-        Clients make and seal objects before they record a view, and record a trim point before they
-        trim or remove objects. So the head is read twice: before the look, to see which changes the
-        objects must have, and after it, to see which they may have.
+        Clients may change the log meanwhile, so the head is read twice. Objects must match the view
+        that was read before the look, because clients seal objects before they record a view. They
+        may also match the one read after it: a trim point is recorded before objects are removed.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
@@ -138,9 +138,8 @@ class Inspector:
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
         """Return the ids of stripes that may hold positions above their end.
 
-        If a log has an exclusive writer, its stripe ends after the confirmed entries, so it may
-        hold unconfirmed ones above its end. If the head no longer has a stripe's view, its writer
-        may have been exclusive as well.
+        A stripe of an exclusive log ends after the last confirmed entry, so unconfirmed entries may
+        be above its end. A stripe whose view the head no longer has may have been exclusive, too.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -32,8 +32,8 @@ class _Stray(NamedTuple):
 class Strays:
     """Finds stripe objects that a log does not use.
 
-    The first look lists the store's objects. Some of the objects that it finds may belong to a
-    stripe that is just being made or removed, so a second look checks whether they still exist.
+    The first look lists the store's objects. Some of those that no view names may belong to a
+    stripe that is just being created or removed, so a second look checks whether they still exist.
 
     Attributes:
         listed: whether the store let the client list its objects.

@@ -135,7 +135,7 @@ class Holes:
 
 
 class Doubles:
-    """Appends that are stored at more than one position.
+    """Finds appends that are stored at more than one position.
 
     A first walk over the log finds the appends that occur more than once. A second walk finds all
     positions of these appends.

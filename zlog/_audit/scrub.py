@@ -33,7 +33,7 @@ class _Look(NamedTuple):
     """The result of one operation that checked positions of one object.
 
     Attributes:
-        seen: the positions that were checked, which may be only the first ones of the request.
+        seen: the positions that were checked; an operation may check only the first ones requested.
         lost: the damaged positions.
         empty: the unwritten positions.
         bytes: the size of the checked data.

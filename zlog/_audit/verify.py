@@ -68,7 +68,7 @@ class Verifier:
         return Call(ref.name, "verify", request)
 
     async def _take(self, audit: Audit, ref: ObjectRef, first: int, reply: Reply) -> int | None:
-        """Add an object's reply about its positions from ``first`` on.
+        """Add an object's reply about its positions at and above ``first``.
 
         Returns how many positions the reply covers, or None if the object cannot answer.
         """

@@ -11,9 +11,9 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of a new log, or changes to a log's options. A field of None changes nothing.
+    """The options of a new log, or changes to a log's options, where None means no change.
 
-    The other fields are stored in the log's view, as options with the same names.
+    Fields that are not listed here are stored in the view, as options with the same names.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.

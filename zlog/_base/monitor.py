@@ -80,7 +80,7 @@ async def pool_size(io: Io, deadline: Deadline) -> int:
 async def explain(io: Io, error: StoreTimeout) -> None:
     """If a write timed out because the store is full, add the monitors' message to its error.
 
-    A full Ceph cluster delays writes until there is space, so it looks like a slow one.
+    A full Ceph cluster delays writes until there is space, so it looks like a slow cluster.
     """
     try:
         health = await ask(io, deadline_of(io, _EXPLAIN_SECONDS), "health", detail="detail")

@@ -149,7 +149,7 @@ _MEANINGS: dict[int, _Meaning] = {
         retryable=False,
     ),
     -errno.EUSERS: _Meaning(
-        "the store allows 1024 concurrent reads in all processes together, and all are in use",
+        "the processes that use this store already run 1024 reads at the same time, the maximum",
         "Try again. If the error persists, end some processes that read the store.",
     ),
     -errno.ECANCELED: _Meaning(

@@ -90,12 +90,12 @@ class Head:
     async def epoch_next(
         self, deadline: Deadline, *, width: int = 0, above: int = 0
     ) -> tuple[int, int]:
-        """Take a new epoch, by incrementing a durable counter. Returns it and the final tail floor.
+        """Take a new epoch by incrementing a durable counter. Returns it and the tail floor.
 
         After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, the head
-        first records a pending stripe of this width, so that its objects are found if the client
-        creates them and dies. ``above`` is an epoch with which an object was sealed although no
-        client took it. The counter moves above it, or as near as the head allows.
+        first records a pending stripe of this width. So if the client creates its objects and dies,
+        other clients can find and remove them. If an object was sealed with an epoch ``above`` the
+        counter, the counter moves above that epoch, or as near as the head allows.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
@@ -127,9 +127,9 @@ class Head:
     ) -> int | None:
         """Record that every position below ``position`` is trimmed. The trim point never decreases.
 
-        Archived stripes that are wholly below it become pending, to be removed. If a cursor is
-        below ``position`` and ``past_cursors`` is not set, nothing is recorded, and the lowest
-        cursor's position is returned.
+        Archived stripes that are completely below it become pending, so that their objects are
+        removed. If a cursor is below ``position`` and ``past_cursors`` is not set, nothing is
+        recorded, and the lowest cursor's position is returned.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:

@@ -1,9 +1,9 @@
 """Checks whether this client may take all steps of a change before it takes the first one.
 
-A client whose caps allow only the first steps would leave the change unfinished, for example a
-removed log's name that it cannot free. Each check calls a method in a way that changes nothing. An
-OSD refuses the call if the caps do not allow the method. If the client runs the methods itself, the
-check cannot show whether it may write.
+A client whose caps allow only the first steps would leave the change unfinished: for example, it
+would remove a log but could not free its name. So each check calls a method in a way that changes
+nothing, which an OSD refuses if the caps do not allow the method. In a client that runs the methods
+itself, the check cannot show whether the client may write.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Completions:
 
 
 class CallsUnderWay:
-    """Calls that one future on an event loop waits for.
+    """The calls for which one future on an event loop waits.
 
     Attributes:
         handle: the handle that started the calls.

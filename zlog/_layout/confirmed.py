@@ -24,9 +24,8 @@ async def confirmed_end(
 ) -> int | None:
     """Return the live stripe's first unwritten position from ``start`` on, in all or given objects.
 
-    This usually takes one call to each object, which answers from its header. Records are counted
-    only if positions were skipped and the header does not list all of them. Returns None if the
-    caller must first refresh or change the view.
+    This usually takes one call to each object, which answers from its header. Returns None if the
+    layout has changed, so that the caller must refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -63,10 +62,10 @@ async def _first_hole(
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
-    """Return the objects' replies, or None if the caller must first refresh or change the view.
+    """Call stripe objects. Returns None if the layout seems to have changed.
 
-    An object may refuse the epoch, or be missing because a stripe without confirmed entries was
-    replaced. If there is no newer view, the next change of the layout reports the missing object.
+    An object may refuse the epoch, or be missing because its stripe was replaced. The caller must
+    then refresh or change the view. Changing it raises an error if an object is lost.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

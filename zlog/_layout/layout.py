@@ -297,11 +297,11 @@ class Layout:
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Create a view newer than ``stale``, or let its sequencer do so if it has one.
+        """Create a view newer than ``stale``, or let the sequencer of ``stale`` do so.
 
-        If the new epoch must be ``above`` one that no client was given, this client creates the
-        view. In a read-only store it returns the old view with the last epoch that was taken. This
-        suffices for reading, because no object has a higher epoch.
+        If a hostile client has sealed an object with the epoch ``above``, this client creates the
+        view itself, with a higher epoch. A read-only store returns the old view with the highest
+        epoch that was taken, which suffices for reading.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)

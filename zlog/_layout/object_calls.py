@@ -25,7 +25,7 @@ async def call_each(
 ) -> dict[ObjectRef, ReplyBytes]:
     """Run an idempotent method on objects, and return the replies of those that answer OK.
 
-    Raises an error if an object answers a code other than OK and ``refusals``.
+    Objects that answer a code in ``refusals`` are left out. Any other code raises an error.
     """
     refs = [*objects]
 
@@ -88,9 +88,9 @@ async def prefix_end(
 ) -> tuple[View, int | None]:
     """Return where the confirmed entries end, and the view in which this holds.
 
-    That view is ``view`` or a newer one. ``known`` returns a position up to which all entries of a
-    view are confirmed, at least the start of the live stripe. It may return None to end the search
-    without a result, or raise an error.
+    The search starts in ``view``, at the position ``known(view)``, below which all entries must be
+    confirmed. If the layout changes, it continues in a newer view. ``known`` may return None to end
+    the search without a result.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

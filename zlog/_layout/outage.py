@@ -14,11 +14,11 @@ _SLACK_SECONDS = 0.01
 
 
 class Outage:
-    """Measures for how long all attempts to reach a view's sequencer have failed.
+    """Measures for how long a view's sequencer has been unreachable.
 
-    After ``limit`` seconds the sequencer counts as lost. A successful attempt resets the
-    measurement. So does a pause of more than ``limit`` seconds between two failures, because the
-    sequencer may have been reachable in between.
+    It counts as lost once all attempts have failed for ``limit`` seconds. A successful attempt
+    starts the measurement again. So does a pause of more than ``limit`` seconds between two
+    failures, during which the sequencer may have been reachable.
     """
 
     def __init__(self, io: Io, limit: float) -> None:

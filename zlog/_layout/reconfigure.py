@@ -29,10 +29,10 @@ _RESCUE_BYTES_MAX = 4 << 20
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Create a view with another width, stripe unit or options, if the newest view has others.
+    """Change a log's width, stripe unit or options by a new view.
 
-    It is safe to repeat a call: if the live stripe already has the width and stripe unit, no new
-    stripe starts. Raises ValueError for an option that only zlog itself may set.
+    It is safe to repeat a call: if the newest view already has these values, nothing changes.
+    Raises ValueError for an option that only zlog itself may set.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(
@@ -59,8 +59,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, the stripe is ended only once. With ``rescue``, the new
-    stripe starts at the end of the log's entries, even if the tail is far above them.
+    If several clients call this at once, the stripe ends only once. With ``rescue``, the new stripe
+    starts at the end of the log's entries, even if the tail is far above them.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -87,11 +87,11 @@ async def _change(
 
 
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
-    """If ``tail`` is out of bounds, return where the entries before the first long gap end.
+    """Return the end of the log's entries if ``tail`` is out of bounds, or else ``tail``.
 
-    Otherwise return ``tail``. Old object classes do not check bounds, so a hostile client could use
-    up a log's positions by taking one near 2^63. The live stripe must be sealed with the epoch of
-    ``view``, so that nothing is written during the search.
+    If the object class is old, a hostile client can move the tail up to 2^63 by taking a high
+    position. The log's own entries are those before the first long gap. The live stripe must be
+    sealed with the epoch of ``view``, so that nothing is written during the search.
     """
     live = view.live_stripe
     if tail - live.start <= live.width * OBJECT_TAIL_MAX:

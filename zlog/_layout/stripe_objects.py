@@ -33,14 +33,13 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    If an object refuses an epoch because it is too far above its last one, it is sealed in steps.
-    The stripe starts at or above ``start``. A missing object is an error, because its entries are
-    lost. When a log is removed, ``missing_ok`` skips missing objects, and objects that a hostile
-    client made for other positions.
+    An object refuses an epoch that is too far above its last one, and is then sealed in steps. A
+    missing object is an error, because its entries are lost. Set ``missing_ok`` to remove a log: it
+    skips missing objects, and those that a hostile client made for other positions.
 
     Returns:
-        The objects' replies. If some objects already have ``epoch`` or a higher one, because
-        another client is ahead, the highest of these epochs instead.
+        The objects' replies. If another client is ahead, so that some objects have ``epoch`` or a
+        higher one, the highest of these epochs instead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0

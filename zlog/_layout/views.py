@@ -131,8 +131,8 @@ async def change_view(
     objects were sealed; the new epoch is above it, or as close as the head allows.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
-    does not exist or is being removed, InvalidEpoch if other clients were always first, and
-    LogExhausted if the log has no position left.
+    does not exist or is being removed, InvalidEpoch if another client was first at every attempt,
+    and LogExhausted if the log has no position left.
     """
     attempts: list[_Attempt] = []
     try:

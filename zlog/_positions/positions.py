@@ -257,8 +257,8 @@ class Positions:
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
         """Ask the sequencer for the tail. Returns None if no sequencer serves this view.
 
-        If it returns None and there is no newer view, the tail can be read from the objects
-        instead. It is above all acknowledged entries, so a reader never changes the view.
+        In that case, if there is no newer view, the tail can be read from the objects. That tail is
+        above all acknowledged entries, so a reader never has to change the view.
         """
         if not view.sequencer:
             return None
@@ -307,10 +307,9 @@ class Positions:
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Return the view, and the tail as computed from the objects of the live stripe.
 
-        The tail is above the highest position in each object. A mirror's tail is its tail floor,
-        and an exclusive log's is the end of its confirmed entries. Lost objects are skipped, so
-        that the rest can be read. With ``whole`` they are errors, as a grant must be above all
-        entries.
+        The tail is one past the highest position in the objects. For a mirror, it is the tail
+        floor, and for an exclusive log, the end of the confirmed entries. Lost objects are skipped,
+        except with ``whole``: a grant must be above all entries, so a lost object is then an error.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.

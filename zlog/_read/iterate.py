@@ -108,15 +108,15 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    A gap at the end of a window is held back until the next window shows whether it continues. At
-    the tail, and at a hole at which the reader stops, it is returned at once.
+    A gap at the end of a window is held back until the next window shows whether the gap continues.
+    At the tail, and at a hole where the reader stops, the gap is returned at once.
 
     A window has about as much data as the option ``window_bytes``, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
-        with_ids: for how many more windows to request the ids of clients that filled positions. It
-            is 0 until a window has filled positions; that window is then read again with ids.
+        with_ids: how many of the next windows to read with the ids of clients that filled
+            positions. At 0, a window with filled positions is read again with ids.
     """
 
     with_ids = 0
@@ -188,9 +188,9 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read the positions ``rest``, which a window's replies lack, into its ``found``.
+        """Read the positions of a window that its first replies did not contain.
 
-        The replies have ``data_bytes`` of data. The window ends where its data reaches its limit.
+        The window ends early if its data reaches its limit. The first replies have ``data_bytes``.
         """
         found = window.found
         assert found is not None
@@ -369,9 +369,10 @@ def range_reader(
 
 
 class Follower:
-    """Reads from ``start`` on, waits at the tail for more entries, and does not pass open holes.
+    """Reads a log from ``start`` on, and waits at the tail for more entries.
 
-    In a `ReadOnlyStore` no hole can be filled, so it passes a hole after waiting for it.
+    At a hole, it waits until the position is written or filled. A follower of a `ReadOnlyStore`
+    cannot fill holes, so after the hole timeout it reports a gap and continues.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:

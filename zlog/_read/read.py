@@ -60,7 +60,7 @@ class HoleTimeout:
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means never to fill one.
-        overdue: a position. The reader has already waited for all positions below it.
+        overdue: the reader need not wait again for holes below this position.
     """
 
     seconds: float | None
@@ -134,9 +134,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns the slots of the first positions of each object, and at least one slot in total. If
-        the trim point or the layout has changed, it returns none, and the caller must repeat the
-        call. The id of each entry's writer is added to ``writers``.
+        Each object returns as many of its first positions as fit, so the result may lack some
+        positions. If it is empty, the trim point or the layout has changed, and the caller must
+        repeat the call. The id of each entry's writer is added to ``writers``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {

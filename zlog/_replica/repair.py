@@ -87,8 +87,8 @@ async def _salvage(
 ) -> messages.SalvageReply | None:
     """Return a value from the newest replica.
 
-    If the primary has a record's index, any sound replica will do. Otherwise all replicas must
-    answer, because any of them may be the newest. Returns None if a required replica did not
+    If the primary has a record's index, a value from any sound replica will do. Otherwise, any
+    replica may be the newest, so all must answer. Returns None if a required replica did not
     answer, no replica has the value, or they contradict each other.
     """
     request = messages.salvage(name, position)

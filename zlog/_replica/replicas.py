@@ -94,9 +94,9 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas to ask, after the first one did not help.
+        """Find out how many replicas to ask, once the first one could not help.
 
-        Earlier answers do not count, because an OSD that restarts gets another number.
+        Earlier answers do not count: their OSDs may have restarted under other numbers.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)

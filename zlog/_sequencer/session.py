@@ -150,9 +150,8 @@ class Session:
     async def close(self) -> None:
         """Stop using the connection.
 
-        The last session ends the connection, and with it all waiting calls. Any other session
-        closes the logs that no session uses any more, and calls that wait at these end in about a
-        second.
+        The last session ends the connection, and with it all waiting calls. Other sessions close
+        the logs that only they used, and calls that wait at these end in about a second.
         """
         if self._closed:
             return

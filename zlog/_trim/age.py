@@ -78,7 +78,7 @@ class Watch:
         clock: the id of the clock of the machine that did the newest round.
         us: the time of that clock at that round, in µs.
         watched: how long the log had been watched by then, in µs.
-        base: the times with which clocks are compared; None before the first round is done.
+        base: the clocks' times in an earlier round, to compare with; None before the first round.
         doubt: a description of the clocks that disagreed in the newest round; empty if they agree.
         compacted: how far the log is compacted.
     """

@@ -139,8 +139,8 @@ class _Pass:
     async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
         """Find the newest entry of each tag in ``[start, end)``. Returns where the search ended.
 
-        The search ends early if half the time is up or there are too many tags. If ``tags_max`` is
-        not 0, it ignores further tags instead.
+        The search ends early if half the time is up, or if there are too many tags to remember. If
+        ``tags_max`` is not 0, tags beyond this number are ignored instead.
         """
         newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
         left = self._budget.remaining()
@@ -164,8 +164,8 @@ class _Pass:
     async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
         """Trim the superseded entries in ``[start, end)``. Returns where it stopped.
 
-        If the time is up, it first makes some progress and then stops, so that every pass comes to
-        an end. With ``again``, it may stop without progress.
+        When the time is up, it stops, but only after some progress, so that every pass comes to an
+        end. With ``again``, it may stop without progress.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):

@@ -54,7 +54,7 @@ async def ask(
 ) -> dict[ObjectRef, messages.CountReply]:
     """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
 
-    One call may not reach ``end``. Objects that are missing, or whose header is damaged in all
+    One call may stop before ``end``. Objects that are missing, or whose header is damaged in all
     replicas, are left out.
     """
 
@@ -68,19 +68,20 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Granted positions that are unwritten do not count, nor do those above a mirror's tail floor.
+    Unwritten positions do not count, nor do positions above a mirror's tail floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
 
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
-    """Return one past the last entry beyond the limit, or the trim point.
+    """Return the position below which entries must be trimmed to keep a log within its limit.
 
-    The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
-    one entry, whichever comes first. Whole stripes are counted by their objects' statistics. In the
-    stripe in which the limit is reached, the objects count the entries in ranges, which grow while
-    a whole range is beyond the limit, and are then halved. The statistics include lost entries, so
-    if entries are lost, the rest of the stripe is counted.
+    If nothing needs to be trimmed, this is the trim point. A log may stay above a limit of bytes by
+    less than one entry.
+
+    Whole stripes are counted by their objects' statistics. In the last of these stripes, the
+    objects count the entries in ranges. Lost entries, which statistics include, are added to the
+    limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or

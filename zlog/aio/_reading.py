@@ -216,8 +216,8 @@ class Reading(ProcessBound):
 
         This is a binary search, which takes about twenty small reads in a log of a million entries.
 
-        The time of an entry comes from its writer's clock. If times never decrease along the log,
-        the answer is exact. If the writers' clocks agree to within a second, so is the answer.
+        The time of an entry comes from its writer's clock. The answer is exact if times never
+        decrease along the log, and is as accurate as the writers' clocks otherwise.
 
         Args:
             when: a datetime with a time zone, or seconds since 1970.

@@ -58,9 +58,9 @@ class Writing(Reading):
 
         This is much faster than single appends, because it takes one request for a range of
         positions and one write per stripe object. The positions are normally in ascending order.
-        But if a reader fills an entry's position before the entry arrives or, in a log without a
-        sequencer, another writer takes it, the entry moves above its successors. If this must never
-        happen, append the entries one by one.
+        But an entry moves above its successors if a reader fills its position first or, in a log
+        without a sequencer, another writer takes it. If this must never happen, append the entries
+        one by one.
 
         Args:
             entries: any number of entries.

@@ -122,7 +122,7 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw a request for a lock if the position of its entry, its token, is unknown.
+    """Withdraw a request for a lock whose token, the position of its entry, is unknown.
 
     Appending the request again under the same id reveals the position of the first entry. If the
     log still does not answer, a lock that was granted expires with its lease.

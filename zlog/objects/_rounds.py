@@ -51,8 +51,8 @@ class Rounds(Generic[T]):
     ) -> T | None:
         """Do the work, or wait until another caller has done it, and return the result.
 
-        If ``seconds`` is given, the call also accepts the result of the current run. It returns
-        None after waiting this long, or at once if the count is already above ``seen``.
+        With ``seconds``, the call also accepts the result of the run that is under way. It returns
+        None if this takes longer, or at once if the count is already above ``seen``.
 
         Raises:
             ReentrantCall: a signal handler calls this while its thread does the work.

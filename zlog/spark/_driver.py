@@ -223,7 +223,7 @@ class StreamPlanner:
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        The tasks depend only on the offset, if this or a newer version of zlog made it.
+        The tasks depend only on the offset, if it comes from this version of zlog or a newer one.
         """
         self._check(end)
         if end.since == end.position:

@@ -28,10 +28,10 @@ class Selection(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What decides, besides the range, which rows are in which task of a batch.
+    """The values that, with its range, decide which rows each task of a batch gets.
 
     A repeated batch must have the same rows in the same tasks, because a sink may identify rows by
-    their task. These values are recorded because the log and the options may change before that.
+    their task. The values are recorded because the log and the options may change in between.
 
     Attributes:
         stripes: the stripes that hold the range, without gaps. Positions below the first stripe

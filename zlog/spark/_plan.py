@@ -65,7 +65,7 @@ class Sizes:
     """The rules for cutting a batch into tasks.
 
     Attributes:
-        joined: neighbouring stripes share tasks that have at most this number of positions.
+        joined: small neighbouring stripes share tasks of at most this many positions.
         at_least: the minimum number of tasks if there are that many positions; None means the
             number of stripe objects.
         at_most: the maximum number of tasks; None means no limit.

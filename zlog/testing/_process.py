@@ -23,7 +23,7 @@ class _Loop(Protocol):
 class Process:
     """Tasks, timers and connections that pause and die together, like those of a real process.
 
-    Operations that a store or the network received before that still take effect.
+    Operations that a store or the network has already received still take effect.
 
     Args:
         name: the name of the process, for messages.

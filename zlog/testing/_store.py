@@ -34,7 +34,7 @@ class Fate(NamedTuple):
         reply: the number of seconds until the answer, which cannot precede the effect; None means
             that there is no answer.
         error: an errno to answer with, whether or not the operation takes effect.
-        answer: a code and a reply to answer with, in the same way.
+        answer: a code and a reply to answer with, whether or not the operation takes effect.
         again: the number of seconds until the operation takes effect again, as if a client library
             had repeated it. The answer is then the second reply.
     """
@@ -263,13 +263,13 @@ class StoreFaults:
         slow: the probability that a request or a reply is slow.
         slow_seconds: the maximum number of seconds that a slow request or reply takes.
         never: the probability that an operation has no effect and is never answered.
-        silent: the probability that it takes effect but is never answered.
-        late: the probability that it is answered with ETIMEDOUT and takes effect up to
+        silent: the probability that an operation takes effect but is never answered.
+        late: the probability that an operation is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
         late_seconds: the maximum number of seconds until a late operation takes effect.
-        again: the probability that it takes effect twice, up to ``again_seconds`` apart.
+        again: the probability that an operation takes effect twice, up to ``again_seconds`` apart.
         again_seconds: the maximum number of seconds between the two effects.
-        refused: the probability that it is answered with EAGAIN and has no effect.
+        refused: the probability that an operation gets EAGAIN and has no effect.
     """
 
     latency: tuple[float, float] = (0.0002, 0.002)

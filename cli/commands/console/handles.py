@@ -15,7 +15,7 @@ _OPEN_MAX = 64
 
 
 class Handles:
-    """Keeps the handles of up to 64 recently used logs open, and of all logs in use.
+    """Keeps up to 64 handles on recently used logs open, or more while they are in use.
 
     Args:
         store: the store with the logs.

@@ -27,7 +27,7 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         part: the name of the part, in a word or two.
-        level: how serious it is.
+        level: how serious the problem is.
         text: the diagnosis in one sentence.
         fix: how to fix the problem, preferably a command; empty if there is nothing to fix.
         code: the exit code if this is the first failure.
@@ -67,9 +67,9 @@ def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
-    """Return the exit code for all diagnoses.
+    """Return the exit code for all diagnoses, which is that of the first failure.
 
-    This is the first failure's code. It may have caused the others: parts depend on earlier parts.
+    Each part depends on the parts before it, so the first failure may have caused the others.
     """
     return next((each.code for each in diagnoses if each.level is Level.FAILURE), ExitCode.OK)
 
