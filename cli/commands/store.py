@@ -35,7 +35,7 @@ def compact(session: Session) -> None:
     """Shrink an embedded store's file, and free disk space.
 
     The file never shrinks by itself: appends reuse the space of trimmed entries. This command
-    replaces the file by a copy without free space, so the disk must have room for the copy. No
+    replaces the file by a copy without free space, so the disk must have space for the copy. No
     other process may have the store open. Killing the command does no harm.
 
     To keep only the newest entry of each tag, see `zlog retention --compact-after`.

@@ -148,7 +148,7 @@ struct Header {
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries from the counters. The counters stop at zero, because nobody knows how many
+  // Subtracts entries from the counters. The counters stop at zero, because it is unknown how many
   // entries of damaged records they include.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);

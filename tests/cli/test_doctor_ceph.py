@@ -163,7 +163,7 @@ def test_caps_of_other_pool_are_reported(user: Callable[..., str], use: str) -> 
 def test_caps_without_class_are_reported(user: Callable[..., str]) -> None:
     why = plain(Cli(user("allow rw pool=zlog")))
     assert why["text"].startswith(
-        "this client's caps don't allow it to read with the class (EPERM), so methods run in"
+        "this client's caps don't allow it to read with the class (EPERM), so its methods run in"
     )
     assert "client that may write to the pool can overwrite logs" in why["text"]
 
@@ -187,7 +187,7 @@ def test_missing_class_on_osds_is_reported(
     library.unlink()
     why = plain(cli)
     assert why["text"].startswith(
-        "the OSDs don't have it (EOPNOTSUPP), so methods run in this client"
+        "the OSDs don't have it (EOPNOTSUPP), so its methods run in this client"
     )
     assert "restart" not in why["fix"]
     wrong = failure(Cli(f"{cluster.url()}&class=require"))
@@ -227,7 +227,7 @@ def test_damaged_directory_is_not_class_failure(ceph_cluster: CephCluster, tmp_p
     rados(ceph_cluster, "-N", tmp_path.name, "setxattr", "zlog.directory", "zlog.sequencer", "x")
     wrong = failure(Cli(url))
     assert (wrong["part"], wrong["code"]) == ("object class", 1)
-    assert "zlog.directory is damaged" in wrong["text"]
+    assert "zlog.directory or its disk is damaged" in wrong["text"]
 
 
 def test_missing_keyring_is_reported(ceph_cluster: CephCluster, tmp_path: Path) -> None:

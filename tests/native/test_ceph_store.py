@@ -67,7 +67,7 @@ def test_missing_pool_is_reported(ceph_cluster: CephCluster) -> None:
 
 
 def test_unknown_client_is_refused(ceph_cluster: CephCluster) -> None:
-    with pytest.raises(StoreUnavailable, match=r"does not let client\.nobody in with the key"):
+    with pytest.raises(StoreUnavailable, match=r"rejects the key of client\.nobody in"):
         zlog.connect(f"{ceph_cluster.url()}&id=nobody")
 
 

@@ -38,7 +38,7 @@ def test_monitor_answers_command(ceph_cluster: CephCluster) -> None:
 def test_refusal_quotes_monitor_message(ceph_cluster: CephCluster) -> None:
     with (
         zlog.connect(ceph_cluster.url()) as store,
-        pytest.raises(zlog.StoreUnavailable, match="refuse `no such command`: command not known"),
+        pytest.raises(zlog.StoreUnavailable, match="refused `no such command`: command not known"),
     ):
         asked(store, "no such command")
 

@@ -88,7 +88,7 @@ def test_trimmed_positions_get_separate_task() -> None:
 def test_missing_stripe_is_an_error(missing: int) -> None:
     stripes = [Stripe(1, 0, 10, 2), Stripe(2, 10, 20, 2), Stripe(3, 20, OPEN_END, 2)]
     del stripes[missing]
-    with pytest.raises(IncompletePlan, match="'orders': its stripes hold 20 of the 30 positions"):
+    with pytest.raises(IncompletePlan, match="its stripes hold only 20 of the 30 positions"):
         tasks_of(stripes, 0, 30)
 
 

@@ -1,4 +1,4 @@
-"""Changes who may append to a log: all clients, one exclusive writer, or nobody.
+"""Changes who may append to a log: all clients, one exclusive writer, or none.
 
 The view names the writer, so each change makes a new view. It takes an epoch, seals the objects,
 which fences the previous writer, and finds the end of the confirmed entries

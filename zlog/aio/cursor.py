@@ -23,7 +23,7 @@ class Cursor(ProcessBound):
             ...
             await cursor.commit(item.end)
 
-    Trims do not pass a cursor, except with ``past_cursors``, so remove cursors that nobody uses.
+    Trims do not pass a cursor, except with ``past_cursors``, so remove unused cursors.
 
     Every method raises CursorNotFound if the cursor was removed, and the errors that every call on
     a log can raise.

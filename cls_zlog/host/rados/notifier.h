@@ -48,7 +48,7 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   // a frozen watcher delays the others by less than this.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // The size of a reply if nobody watched: the number of watchers that replied, and the number of
+  // The size of a reply without a watcher: the number of watchers that replied, and the number of
   // those that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
