@@ -103,11 +103,11 @@ def test_interrupted_removal_is_reported_with_fix(inside: Inside, orders: zlog.L
     told = inside("ls", "--long")
     assert (told.code, told.out) == (0, b"")
     assert "was removed, but its removal is not finished" in told.err
-    assert "`zlog rm orders`" in told.err
-    assert "`zlog rm orders`" in inside("info", "orders").err
+    assert "run `zlog rm orders` to finish" in told.err
+    assert "run `zlog rm orders` to finish" in inside("info", "orders").err
     seen = inside("doctor")
     assert b"warning  removal: the removal of log orders is not finished" in seen.out
-    assert b"`zlog rm orders`" in seen.out
+    assert b"`zlog rm orders` to finish" in seen.out
     inside.ok("rm", "--yes", "orders")
     assert inside("ls", "--long") == (0, b"", "")
 

@@ -14,11 +14,12 @@ from .objects import Store
 from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
-LONG = {"stripe_large"}
 each_transcript = pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else [])
+        pytest.param(
+            path, id=path.stem, marks=pytest.mark.long if path.stem == "stripe_large" else ()
+        )
         for path in TRANSCRIPTS
     ],
 )
