@@ -7,8 +7,8 @@
 
 namespace zlog {
 
-// A view of bytes that shares their ownership. The bytes do not change while `owner` or a copy of
-// it exists. If there is no owner, the caller must keep the bytes alive.
+// A view of bytes, and a pointer that keeps the bytes alive and unchanged. If `owner` is nullptr,
+// the caller must keep them alive.
 struct Buffer {
   std::string_view bytes;
   std::shared_ptr<const void> owner;

@@ -2,10 +2,10 @@
 
 namespace zlog {
 
-// The result of a method that ran. Every code except kOk means that the method refused the request
-// and changed nothing; the reply then contains the number that is described below. If RADOS or the
-// host failed, or if the request was malformed, the result is a negative errno instead. The values
-// never change.
+// The result of a method that ran. Any code other than kOk means that the method refused the
+// request and changed nothing; the comments below say which number the reply then contains.
+// Malformed requests and failures of RADOS or the host are reported as negative errnos instead. The
+// values never change.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply

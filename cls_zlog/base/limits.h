@@ -13,9 +13,9 @@ constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that is still 
 constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
 
-// How far an object's positions can be above the start of its stripe. A stripe is full long before
-// that, so the limit only stops attempts to move a log's tail out of reach. The client then starts
-// a new stripe at the tail.
+// The maximum number of positions of an object, counted from its stripe's start. Stripes are ended
+// long before that. The limit keeps a faulty or hostile client from using up a log's positions by
+// writing a very high one.
 constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
@@ -37,8 +37,8 @@ constexpr uint32_t chunk_records = 1024;            // records after which the i
 constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger chunk is not stored
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
-// The maximum size of a record that compaction stores, and of the data of an entry that compaction
-// moves. A record with only one entry can be larger.
+// Compaction moves entries with at most sparse_entry_bytes_max of data into records of at most
+// sparse_bytes_max.
 constexpr uint32_t sparse_bytes_max = 32u << 10;
 constexpr uint32_t sparse_entry_bytes_max = 4096;
 constexpr uint32_t compact_bytes_enough = 8u << 20;  // stored bytes after which a compact ends

@@ -38,7 +38,7 @@ class Object {
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
   // Reads up to `count_max` keys that start with `prefix` and are greater than `after`, in
-  // ascending order. Sets `more` if others are left, because an OSD may return fewer than
+  // ascending order. Sets `more` if there are further keys. An OSD may return fewer keys than
   // requested.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
@@ -52,12 +52,12 @@ class Object {
   // before that.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
-  // answer() and answer_stream() append stored bytes to a read-only method's reply, after its `out`
-  // and in the order of the calls, possibly without copying them. `value` must be a value that
-  // omap_list returned, or a part of one, and must have the same owner.
+  // Appends a stored value to a read-only method's reply. These values follow the reply that the
+  // method encodes, and are not copied if possible. `value` must come from omap_list, or be a part
+  // of such a value with the same owner.
   virtual int answer(const Buffer& value) = 0;
-  // Appends `length` bytes of the bytestream, starting at `offset`. Sets `there` to the number of
-  // these bytes that exist; if some are missing, nothing is appended.
+  // Like answer(), but appends `length` bytes of the bytestream, starting at `offset`. Sets `there`
+  // to the number of these bytes that exist. If some are missing, appends nothing.
   virtual int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) = 0;
 
   // Writes `data`, a part of the method's request, to the bytestream. A host need not copy it.

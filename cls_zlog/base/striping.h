@@ -21,9 +21,9 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// How positions are striped over the `stride` objects of a stripe. The objects take turns: each
-// gets one stripe unit, which is 2^shift consecutive positions, before the next object follows.
-// residue(p) is the number of the object that has position p.
+// How the positions of a stripe are distributed over its `stride` objects: in units of 2^shift
+// consecutive positions, to each object in turn. residue(p) is the number of the object that has
+// position p.
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm

@@ -49,9 +49,9 @@ class Audit {
   // Begins a window of positions [start, end), all in one stripe.
   void begin(Pass pass, uint64_t start, uint64_t end, const Striping& striping);
 
-  // Adds a reply to `verify`, which is about an object's positions in the window from `first` on.
-  // Sets `count` to the number of positions that it covers. Returns -EINVAL if the reply is
-  // malformed, and kStoredTooNew if a later version sent it.
+  // Adds an object's reply to `verify` for its positions from `first` on. Sets `count` to the
+  // number of positions that the reply covers. Returns -EINVAL if the reply is malformed, and
+  // kStoredTooNew if a later version sent it.
   int add(std::string_view reply, uint64_t first, uint32_t* count);
 
   // Sets the state of all of an object's positions in the window from `first` on.
@@ -59,16 +59,16 @@ class Audit {
 
   void finish();
 
-  // Returns how many positions are in each state, followed by the size of the entries' data. Covers
-  // all windows of the first pass.
+  // Returns the number of positions in each state, followed by the total size of the entries' data.
+  // Only the first pass over the log is counted.
   const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // Returns the positions of the last window that are in the given state. A row describes positions
-  // of one object, but rows of unwritten positions have step 1.
+  // Returns the positions of the last window that are in the given state. Each row has positions of
+  // one object, except that a row of unwritten positions has consecutive ones of all objects.
   std::vector<AuditRow> rows(State state) const;
 
-  // Returns those appends of the last window that also occur at lower positions. In kSearch,
-  // returns those that were passed to search_for().
+  // Returns the duplicates in the last window: appends that also occur at a lower position. In a
+  // kSearch pass, returns the appends that were passed to search_for() instead.
   const std::vector<AuditAppend>& found() const { return found_; }
 
   // Continues with appends that were left out. Returns false if there are none.

@@ -8,9 +8,9 @@
 
 namespace zlog {
 
-// Returns the index of the newest of several intact replicas of a stored value. Headers and heads
-// are ordered by follows(); all other values must be equal. Returns nothing if the replicas
-// contradict each other.
+// Returns the index of the newest of several intact replicas of a stored value. Replicas of a
+// header or head can differ, and are ordered by follows(); other replicas must be equal. Returns
+// nullopt if the replicas contradict each other.
 std::optional<size_t> newest(std::string_view name, const std::vector<std::string>& values);
 
 }  // namespace zlog

@@ -13,8 +13,8 @@ namespace zlog {
 // The position of the newest known entry with each tag, for compaction by key.
 class NewestOfTags {
  public:
-  // Adds the entries of a tags_list reply. Replies can come in any order. Once `space` tags are
-  // known, new tags are ignored.
+  // Records the newest position of each tag in a tags_list reply. Replies can come in any order.
+  // Tags beyond the first `space` are ignored.
   void note(const TagsListReply& reply, size_t space);
 
   // Returns the positions of those entries of a reply that have tags with a newer entry each.

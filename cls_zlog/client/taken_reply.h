@@ -14,9 +14,9 @@ namespace zlog {
 // position. This value exists only in clients and is never sent.
 constexpr uint8_t forged_state = 128;
 
-// A read's reply, prepared for readers: the MACs are checked and removed from the data. The reply's
-// blocks must be open. Without a key, or if no data was requested, the reply has no data, and
-// neither CRCs nor MACs are checked.
+// The reply to a read, as readers see it: MACs are checked and removed from the data. Call
+// open_blocks() first. If no data was requested, nothing is checked. Without the log's key, MACs
+// are not checked and there is no data.
 struct TakenReply : ReadReply {
   TakenReply() = default;
   TakenReply(const ReadReply& reply, const MacKey* key, bool data)
@@ -33,9 +33,9 @@ struct TakenReply : ReadReply {
                          mac->known() && stored.size() > mac_bytes ? stored.size() - mac_bytes : 0);
   }
 
-  // Stores the state of each entry in `out`, which must have space for `count`. `positions` are the
-  // requested positions. An entry with a wrong MAC gets forged_state. If no data was requested,
-  // states are reported as stored, without a check. Throws std::runtime_error if OpenSSL fails.
+  // Sets out[i] to the state of the entry at positions[i], for each of the `count` entries. An
+  // entry with a wrong MAC gets forged_state. If no data was requested, the states are not checked.
+  // Throws std::runtime_error if OpenSSL fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     find_states([&](uint32_t i) { return positions[i]; }, out);
   }

@@ -20,8 +20,9 @@ struct NewEntry {
   std::string_view data;
 };
 
-// The tags of submitted entries. Entry i has the tags ids[begins[i]] to ids[begins[i + 1] - 1],
-// which are all different. If there are only two begins, all entries share the same tags.
+// The tags of submitted entries, as indices of `names`. Entry i has the tags ids[begins[i]] to
+// ids[begins[i + 1] - 1], all different. If `begins` has only two elements, all entries share the
+// same tags.
 struct EntryTags {
   std::vector<std::string> names;
   std::vector<uint32_t> begins;
@@ -48,11 +49,11 @@ struct WriteHead {
 // cache. The MAC is part of the entry's data.
 class WriteEncoder {
  public:
-  // Takes `count` entries, which must exist until encode() returns. If `in_a_row` is set, the
-  // entries are at consecutive positions, and only those in the first entry's object are taken.
-  // `index` is the index of the first entry's tags. Returns -EINVAL if the positions do not ascend
-  // or are in several objects, if the entries' numbers span 2^32 or more, or if the write exceeds a
-  // limit.
+  // Begins a write of `count` of the entries, which must exist until encode() returns. If
+  // `in_a_row` is set, the entries are at consecutive positions, and those in other objects than
+  // the first entry's are skipped. `index` is the index of the first entry's tags. Returns -EINVAL
+  // if the positions do not ascend or belong to several objects, if the append numbers differ by
+  // 2^32 or more, or if the write exceeds a limit.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 

@@ -93,9 +93,9 @@ class Describer {
   Structs* structs_;
 };
 
-// Returns the first field that follows a field of a later version, or nullptr. Such an order is an
-// error, because older readers would decode the later field's bytes as the field after it. It
-// arises if a field is added to a base class whose fields come first in other messages.
+// Returns the first field that follows a field of a later version, or nullptr. Older readers know
+// only the first fields of a message, so fields must be in the order of their versions. A new field
+// in a base class can violate this.
 inline const Field* misplaced(const std::vector<Field>& fields) {
   const auto older = [](const Field& a, const Field& b) {
     return a.bounds.version < b.bounds.version;

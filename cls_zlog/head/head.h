@@ -10,11 +10,11 @@ namespace zlog::head {
 // Creates the head of a new log, without a view. Returns -EEXIST if the head exists already.
 Result<Empty> create(Object& object, const NamedLogRequest& request);
 
-// Increments the epoch counter, and returns the new epoch together with the tail floor. From then
-// on, tail_raise refuses requests of earlier epochs. If the client found an object that is sealed
-// with a higher epoch, it passes that epoch as `above`, and the counter first skips up to
-// epochs_ahead_max epochs towards it. If the request has a width, the client may create a stripe in
-// the new epoch, so the stripe is first recorded as pending (stripe_index.h).
+// Begins a new epoch: increments the epoch counter, and returns it together with the tail floor.
+// From then on, tail_raise refuses requests of earlier epochs. If the request has a width, the
+// client may create a stripe in the new epoch, and the stripe is recorded as pending
+// (stripe_index.h). `above` is an epoch that the client found in a sealed object; if the counter is
+// lower, it first skips up to epochs_ahead_max epochs towards it.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
@@ -25,22 +25,21 @@ Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& requ
 // log must first get a new stripe.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
-// Raises the trim point, which never falls; this needs no new epoch. Archived stripes that are now
-// below the trim point become pending. One call changes a limited number of them, and returns
-// whether more are left. Returns kHeldByCursor (with the lowest cursor) if the trim point would
-// pass a cursor and `past_cursors` is not set. Returns kBeyondTail (with the recorded tail) if the
-// trim point would pass the tail.
+// Raises the trim point if it is below the requested position. Archived stripes below it become
+// pending. One call changes a limited number of stripes, and returns whether more are left. Returns
+// kHeldByCursor (with the lowest cursor) if the trim point would pass a cursor and `past_cursors`
+// is not set, and kBeyondTail (with the recorded tail) if it would pass the tail.
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
-// Makes a view the newest one if it is based on the current newest view and is a valid successor.
-// Proposing the newest view again also succeeds. Stripes that the view leaves out are archived, or
-// become pending if none of their positions is needed. If the view has a new stripe, the tail floor
-// is lowered to the stripe's start.
-//
-// Returns kInvalidEpoch if the view's epoch was never granted (with the counter) or is not above
-// the newest view's epoch (with that epoch). Returns kStaleEpoch (with the newest view's epoch) if
-// another view was accepted in the meantime, kRequestTooNew if a later version of zlog made the
-// view, and -EINVAL if the view is not a valid successor.
+// Makes a view the newest one. It must be based on the current newest view and be a valid
+// successor; proposing the newest view again also succeeds. Stripes that the view leaves out are
+// archived, or become pending if none of their positions is needed. A new stripe in the view lowers
+// the tail floor to the stripe's start. Returns
+//   kInvalidEpoch   the view's epoch was never granted (with the counter), or is not above that of
+//                   the newest view (with that epoch)
+//   kStaleEpoch     (with the newest view's epoch) another view was accepted in the meantime
+//   kRequestTooNew  a later version of zlog made the view
+//   -EINVAL         the view is not a valid successor
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
 // Returns the views from an epoch on, in ascending order, or only the newest view.
@@ -54,9 +53,9 @@ Result<Empty> remove(Object& object, const Head& head, const EpochRequest& reque
 // Returns the key of the newest view; empty if the head has no view.
 std::string newest_key(const Head& head);
 
-// Checks a tail for other methods on a head object. Returns kBeyondStripe (with the highest
-// possible tail) if the tail is too far above the start of the newest stripe. The head can check no
-// more than this, because it does not know which positions are written.
+// Returns kBeyondStripe (with the highest possible tail) if a tail is too far above the start of
+// the newest stripe. Other methods call this before they raise the tail floor. The head cannot
+// check more, because it does not know which positions are written.
 Failure check_tail(Object& object, const Head& head, uint64_t tail);
 
 }  // namespace zlog::head

@@ -12,37 +12,34 @@ namespace zlog::producers {
 
 using head::Head;
 
-// Begins an attempt, after which earlier attempts at the part are granted nothing more. Returns the
-// attempt's number, the number of earlier grants, and the producer's incarnation. The client
-// derives its append ids from the incarnation and the attempt's number, so that no id is used
-// twice. Returns kSequenceDone (with the first incomplete number) if the sequence number is
-// complete. Returns kLimitReached if the log has too many producers, the producer too many parts,
-// or the part too many attempts.
+// Begins a new attempt at a part; earlier attempts are granted no more positions. Returns the
+// attempt's number and the producer's incarnation, from which the client derives append ids that
+// were never used before, and the number of earlier grants. Returns kSequenceDone (with the first
+// incomplete number) if the sequence number is complete, and kLimitReached if the log has too many
+// producers, the producer too many parts, or the part too many attempts.
 Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request);
 
-// Records that an attempt may write certain positions, and raises the tail floor above them so that
-// no later epoch grants them again. Returns the first of these positions: the requested one or, if
-// `reserve` is set, the first one at or above the tail floor.
-//
-// Returns kStaleEpoch (with the counter; checked first) if a higher epoch may have granted these
-// positions to another client. Returns kSuperseded (with its number) if a later attempt has begun,
-// and kNotFound if the part no longer exists because its sequence number is complete. Returns
-// kLimitReached if the part has grants_max grants, and kBeyondStripe as tail_raise does.
+// Records that an attempt may write certain positions, and raises the tail floor above them, so
+// that no later epoch grants them again. Returns the first position, which is the requested one or,
+// if `reserve` is set and the tail floor is higher, the tail floor. Returns
+//   kStaleEpoch    (with the counter) a later epoch may have granted the positions to others
+//   kSuperseded    (with its number) a later attempt has begun
+//   kNotFound      the part was removed, because its sequence number is complete
+//   kLimitReached  the part already has grants_max grants
+//   kBeyondStripe  as tail_raise does
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request);
 
 // Returns a part's newest attempt and all of its grants, or kNotFound if there is no such part.
 Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest& request);
 
-// Records that all sequence numbers of a producer below `sequence` are complete, and removes their
-// parts. One call removes a limited number of parts and returns whether more are left. If
-// `sequence` is sequence_all, the producer itself is forgotten once its parts are removed; this
-// also succeeds if there is no such producer.
+// Records that a producer's sequence numbers below `sequence` are complete, and removes their
+// parts. One call removes a limited number of parts, and returns whether more are left. If
+// `sequence` is sequence_all, the producer itself is removed after its parts; it need not exist.
 //
-// A request contains the incarnation that the client last saw, or 0 if it saw none or found a
-// damaged producer. Returns kSuperseded (with the current incarnation) if the producer was created
-// again since then. Returns kNotFound (with the next incarnation) if the producer does not exist;
-// the client creates it by repeating the request with that incarnation. Returns kLimitReached as
-// begin does.
+// The request contains the producer's incarnation, or 0 if the client does not know it or found the
+// producer damaged. Returns kSuperseded (with the current incarnation) if it is out of date.
+// Returns kNotFound (with the next incarnation) if the producer does not exist; the client creates
+// it by repeating the request with that incarnation. Returns kLimitReached as begin() does.
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request);
 
 // Returns a page of producers in the order of their names.

@@ -6,14 +6,14 @@
 
 // The stripes that a log's head object stores outside its views (docs/formats/stripe-index.md):
 //
-//   archived   an ended stripe that the views leave out to stay small. Every position that is not
-//              trimmed is in an archived stripe or in the newest view
-//   pending    a stripe whose objects may exist although none of its positions is needed: it was
-//              announced for a view that is not accepted yet, or all of it is trimmed
+//   archived   an ended stripe that the newest view leaves out to stay small, but whose positions
+//              are not all trimmed
+//   pending    a stripe whose objects may exist but are not needed: either no accepted view has it
+//              yet, or it is empty or completely trimmed
 //
-// A stripe becomes pending when it is announced, before its objects are created, and is pending
-// again before they are removed. If a client dies in between, the next client therefore knows which
-// objects it must remove.
+// A stripe is recorded as pending before its objects are created, and again before they are
+// removed. If a client dies in between, the next client learns from this which objects it must
+// remove.
 namespace zlog::stripe_index {
 
 using head::Head;
@@ -25,9 +25,9 @@ Result<StripesReadReply> read(Object& object, Head& head, const StripesReadReque
 // Returns pending stripes in the order of their ids, and the newest view's epoch.
 Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLooseRequest& request);
 
-// Forgets a pending stripe, whose objects the client must have removed. Also succeeds if the stripe
-// is not pending. Returns kInvalidEpoch (with the newest view's epoch) if the head may still accept
-// the view for which the stripe was announced.
+// Forgets a pending stripe whose objects the client has removed. Also succeeds if the stripe is not
+// pending. Returns kInvalidEpoch (with the newest view's epoch) if a view with this stripe could
+// still be accepted.
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request);
 
 // The functions below are for other methods on a head object. These must call them before they
@@ -36,8 +36,9 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
 // Records that the objects of a stripe may be created in this epoch.
 Failure announce(Object& object, uint64_t epoch, uint32_t width);
 
-// Ends the announcement of this epoch, because its view was accepted. `made` is the view's new
-// stripe, or nullptr. Returns -EINVAL if that stripe was not announced with the same width.
+// Removes the announcement that was made in this epoch, when the epoch's view is accepted. `made`
+// is the view's new stripe, or nullptr. Returns -EINVAL if `made` was not announced with this
+// width.
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 
 // Records a stripe that the views no longer contain. It becomes pending if it is empty or

@@ -40,9 +40,9 @@ struct Submission {
   Done done;
 };
 
-// A host stores objects and runs methods on them, each in one atomic, isolated step. It calls each
-// `done` exactly once, either on one of its own threads or during the call that started the
-// operation. It shares the payload, which must not change afterwards.
+// A host stores objects and runs methods on them, each in one atomic, isolated step. It calls an
+// operation's `done` exactly once, on one of its own threads or before the call that starts the
+// operation returns. It shares the payload, which must not change afterwards.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
@@ -50,8 +50,8 @@ class AsyncHost {
   // Starts an operation without blocking.
   virtual Ticket submit(Submission submission) = 0;
 
-  // Returns whether operations that are started together are also carried out together. If not, a
-  // caller starts each operation before it encodes the next one.
+  // Returns whether submit_all() carries out its operations together. If not, callers start each
+  // operation before they encode the next one.
   virtual bool gathers() const { return false; }
 
   // Starts several operations at once, in their order.
@@ -74,18 +74,18 @@ class AsyncHost {
   // number of the process that stores it (replica_reply). Works only on Ceph.
   virtual void ask_replica(Submission submission) { refuse(submission.done, -EOPNOTSUPP); }
 
-  // Runs a monitor command, which is JSON, as is its reply. If the command fails, the reply is the
-  // monitors' error message. Works only on Ceph.
+  // Runs a monitor command, which is written in JSON. The reply is JSON too, or the monitors' error
+  // message if the command fails. Works only on Ceph.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { refuse(done, -EOPNOTSUPP); }
 
   // Wakes the clients that watch an object, and returns without waiting for them. A notification is
   // only a hint: it can be lost, or merged with a later one.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Starts a wait for a notification of an object. Every notification changes the object's number,
-  // which is above 0. The wait ends as soon as the number differs from `seen`, and its reply is the
-  // new number (number_reply). To learn the first number, pass 0: the wait then ends once the host
-  // will miss no later notification.
+  // Starts a wait for a notification of an object. The host has a number above 0 for each object,
+  // which every notification changes. The wait ends once this number differs from `seen`, and its
+  // reply is the number (number_reply). With `seen` = 0, it ends as soon as the host receives the
+  // object's notifications, so that no later one is missed.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
     return refuse(done, -EOPNOTSUPP);
   }

@@ -6,8 +6,8 @@
 
 namespace zlog {
 
-// The bytes of a request, whose address never changes. Code that needs them for longer can share
-// them; they must not be changed after that.
+// The bytes of a request, at an address that never changes. They can be shared with code that needs
+// them for longer, and must not change from then on.
 class RequestBytes {
  public:
   // The bytes are not initialized. Throws std::bad_alloc.

@@ -24,8 +24,8 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object. When it is applied, the object must exist, or must not exist if the change
-// is kCreate.
+// A change that a method makes to an object. The object must exist when the change is applied,
+// except that kCreate requires a missing object.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys
@@ -47,8 +47,9 @@ struct Change {
 };
 
 // An object as a host stores it, with the calls that run_method() needs. They return 0 or a
-// negative errno. Except for exists(), the object must exist when something is read. run_method()
-// applies the changes after the method has succeeded; if one of them fails, the host must undo all.
+// negative errno. The reading calls other than exists() require that the object exists.
+// run_method() applies the changes after the method has succeeded. If one of them fails, the host
+// must undo all of them.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -60,8 +61,8 @@ class Backing {
   // valid until the object changes.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
-  // Reads bytes of the bytestream, fewer than requested only at its end. The pieces are valid until
-  // the object changes.
+  // Reads bytes of the bytestream. Returns fewer than requested only at its end. The pieces are
+  // valid until the object changes.
   virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
   virtual int apply(Change&& change) = 0;
@@ -73,12 +74,13 @@ struct Outcome {
   bool broken = false;  // applying failed half-way: the host must drop its whole transaction
 };
 
-// Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
-// If the returned code is negative, nothing is applied and there is no reply. It is ENOENT if a
-// method that only reads was not run because the object is missing. It is EIO if the method used a
-// call that its flags do not allow, changed something but then refused the request, or threw an
-// exception (ENOMEM for std::bad_alloc). It is EOVERFLOW if a writing method's reply is larger than
-// 64 bytes.
+// Runs a method on an object as an OSD does, and applies its changes to `backing`. If the resulting
+// code is negative, nothing has changed and there is no reply. Apart from the method's own errors,
+// it can be
+//   ENOENT     the method only reads, and the object does not exist
+//   EIO        the method made a call that its flags do not allow, changed something but refused the
+//              request, or threw an exception (ENOMEM for std::bad_alloc)
+//   EOVERFLOW  the reply of a writing method is larger than 64 bytes
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

@@ -65,8 +65,8 @@ struct Header {
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
 
-  // Returns whether this may be a later header of the same object than `other`. A later header has
-  // no lower value in any field that can only grow.
+  // Returns whether this can be a later state of `other`, the header of the same object. Values
+  // that only grow must not be lower.
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
@@ -148,8 +148,8 @@ struct Header {
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries from the counters. The counters stop at zero, because it is unknown how many
-  // entries of damaged records they include.
+  // Subtracts entries from the counters. The counters stop at zero, because damaged records can
+  // make them too low.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);
     bytes -= std::min(bytes, gone_bytes);

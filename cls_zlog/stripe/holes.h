@@ -38,8 +38,8 @@ struct Holes {
                        [&](const SpanMessage& hole) { return hole.covers(position); });
   }
 
-  // Returns the first position at or above `position` that may be unwritten. If the result is not
-  // below `accounted`, it may be a position of another object.
+  // Returns the first position at or above `position` that may be unwritten. The result may belong
+  // to another object if it is at or above `accounted`.
   uint64_t next(uint64_t position) const {
     for (const SpanMessage& hole : runs) {
       if (hole.last >= position) return std::max(hole.first, position);

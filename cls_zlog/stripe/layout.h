@@ -34,19 +34,19 @@ struct Stored {
   Buffer value;  // the encoded record
 };
 
-// Reads the records of an object in ascending order, in pages of limited size. If `whole` is not
-// set, each sparse record is split into pieces that look like other records: a piece is either one
-// entry or a run of trimmed positions.
+// Reads the records of an object in ascending order, in pages of limited size. Returns sparse
+// records unsplit if `whole` is set. Otherwise it splits them into pieces that look like other
+// records, each with one entry or a run of trimmed positions.
 class RecordIterator {
  public:
-  // The first page has `likely` records. The next page doubles in size if more than half of the
-  // preceding one was used; otherwise it has as many records as were used.
+  // `likely` is the number of records in the first page. The next page is twice as large if more
+  // than half of the page was used; otherwise it has as many records as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
   // Sets `out` to the record that covers `position`, or else to the next record above it, or to
-  // nullptr if there is none. Each position must be above the preceding one, except if it is
-  // at_hand(). Returns -EIO if a key is malformed, and -E2BIG once the iterator has read more bytes
-  // than one call may read.
+  // nullptr if there is none. Positions must ascend from call to call, except for those that are
+  // at_hand(). Returns -EIO if a key is malformed, and -E2BIG once too many bytes were read for one
+  // method call.
   int seek(uint64_t position, const Stored** out);
 
   // Returns whether seek() to this position needs no other page.
@@ -80,9 +80,9 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Divides a list of positions into stretches: all positions of a stretch are covered by the same
-// record, or none has a record. If the list descends, the records are fetched in small groups, each
-// of which is twice as large as the one before.
+// Divides a list of positions into stretches. The positions of a stretch are in the same record, or
+// all have no record. The list may also descend; records are then fetched in groups, each of which
+// is twice as large as the one before.
 class Walk {
  public:
   struct Stretch {
@@ -153,9 +153,9 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // Sets `out` to the data of the entries [begin, end) of a record that is not compressed. All of
-  // these entries must be written. `out` points into the record or into `buffer`. It is shorter
-  // than expected if the bytestream is.
+  // Sets `out` to the data of the entries [begin, end) of a record, which must all be written and
+  // not compressed. `out` points into the record or into `buffer`. If a part of the data is missing
+  // from the bytestream, `out` is shorter.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
@@ -173,16 +173,17 @@ class Layout {
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some positions of a readable record, in ascending order. If it holds entries, their data
-  // is freed but their ids stay, so that a repeated append is still recognized; a sparse record
-  // does not keep the ids. A fill is split into trimmed positions and the rest.
+  // Trims some positions of a readable record, given in ascending order. The entries' data is
+  // freed, but their ids stay, so that a repeated append is still recognized. Only sparse records
+  // lose the ids as well. A fill is split into a trimmed record and records of the remaining
+  // positions.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees a record's data in the bytestream. The caller then removes the record.
   int free(const Stored& stored);
 
-  // Frees a record's data like free(), but subtracts only `gone` entries with `gone_bytes` of data
-  // from the counters, because the caller stores the others again.
+  // Frees a record's data like free(), for a caller that stores some of the entries again. Only the
+  // other `gone` entries, with `gone_bytes` of data, are subtracted from the counters.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
   // Removes the `count` records whose keys are from `first` to `last`.

@@ -87,9 +87,9 @@ struct SparseEntries {
   Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
-// A decoded record (docs/formats/record.md). It points into the stored value; the key tells its
-// positions. A damaged value decodes as kLost, and its positions accept no other entry. A later
-// version's record decodes as kUnreadable and must not be changed.
+// A decoded record (docs/formats/record.md), which points into the stored value. Its key contains
+// its positions. A damaged value decodes as kLost, and its positions accept no other entry. A
+// record of a later version decodes as kUnreadable and must not be changed.
 struct Record {
   RecordKind kind = RecordKind::kLost;
   RecordOrigin origin;                       // of entries and fills

@@ -38,8 +38,8 @@ struct BlockTally {
   uint64_t bytes = 0;
 };
 
-// Counts the entries at positions [start, end). If the range contains a part of a block, the whole
-// block's stored bytes count. Defined in count.cc.
+// Counts the entries at positions [start, end) and their bytes. A block that is partly in the range
+// counts with all of its stored bytes. Defined in count.cc.
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
@@ -60,8 +60,7 @@ struct BlocksSeen {
 template <typename Reply>
 class Scan {
  public:
-  // All arguments must outlive the scan. If several scans build one reply, they share `blocks`,
-  // which counts the blocks in the reply.
+  // All arguments must outlive the scan. Scans that build one reply together share `blocks`.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
@@ -127,8 +126,9 @@ class Scan {
     return 0;
   }
 
-  // Returns whether a reader could still decompress the reply's blocks if this block is added. The
-  // stored size counts too, because a hostile writer's block may be larger than its plain data.
+  // Adds a record's block to the blocks in the reply. Returns false if readers would then have to
+  // decompress too much. A block counts with its plain or its stored size, whichever is larger,
+  // because a hostile writer can make the stored block larger.
   bool affordable(const Stored& stored) {
     if (!stored.record.compressed() || !reply_->takes_data()) return true;
     if (stored.key == blocks_->last) return true;

@@ -15,29 +15,27 @@
 // in one call. Their reply says how far they got, and the client calls them again for the rest.
 namespace zlog::stripe {
 
-// Raises the object's epoch, after which the object refuses requests with lower epochs. Returns the
-// highest position in use, how full the object is, and whether this seal created it. A missing
-// object is created only if `create` is set, which clients do only for a new stripe. Otherwise the
-// method returns -ENOENT, so that an empty object never replaces a lost one. The first seal that
-// contains the stripe's start also limits the object to object_positions_max positions from there
-// on; above them, write, fill and trim return kBeyondStripe (with the first position that is too
-// high).
+// Raises the object's epoch; from then on, the object refuses requests with lower epochs. Returns
+// the highest position in use, how full the object is, and whether this call created it. A missing
+// object is created only if `create` is set, which clients do only for a new stripe, so that an
+// empty object never replaces a lost one. The first seal that contains the stripe's start also
+// limits the object to object_positions_max positions; above them, write, fill and trim return
+// kBeyondStripe (with the first position that is too high).
 //
 // Returns kInvalidEpoch (with the object's epoch) if the new epoch is not higher, or is higher by
 // more than epochs_ahead_max. Returns -EINVAL if the object was created for other positions, and
 // -EEXIST if it was not created by seal.
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
-// Writes either all of the entries or none, and returns how full the object is. If several of the
-// following cases apply, the first one decides:
-// - An entry is already stored, but its compressed data must be compared, which only a client can
-//   do: kSameId (with the first such position).
-// - Every position already has its entry (same writer, number, data and tags): kOk in any epoch.
-// - A record that may have one of the entries is of a later version, damaged or lost: kUnreadable
-//   or kLost (with the first such position).
-// - The request's epoch is lower than the object's: kStaleEpoch.
-// - A position has another entry, or is filled or trimmed: kReadOnly (with the first such
-//   position).
+// Writes either all of the entries or none, and returns how full the object is. The first case that
+// applies decides. kSameId, kUnreadable, kLost and kReadOnly come with the first such position.
+// - kSameId: an entry is probably stored already, but only a client can compare the compressed
+//   data.
+// - kOk, in any epoch: all entries are stored already, with the same writer, numbers, data and
+//   tags.
+// - kUnreadable, kLost: a record that may contain an entry is of a later version, damaged or lost.
+// - kStaleEpoch: the request's epoch is lower than the object's.
+// - kReadOnly: a position has another entry, or is filled or trimmed.
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
 // Returns the state of each position, and the data of entries.
@@ -61,9 +59,9 @@ Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& 
 // the first unwritten position. One call examines at most count_records_max records.
 Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request);
 
-// Fills the requested positions that are neither filled nor trimmed, or none of them if it fails.
-// For the first position that cannot be filled, returns kReadOnly if it is written, kUnreadable if
-// its record is of a later version, and kLost if its record is damaged or lost.
+// Fills the requested positions that are not filled or trimmed yet. If one of them cannot be
+// filled, fills none and returns (with this position) kReadOnly if it is written, kUnreadable if
+// its record is of a later version, or kLost if its record is damaged or lost.
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 
 // Trims positions and frees their data. Returns kUnreadable (with the first such position) if a
@@ -74,16 +72,15 @@ Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
                                        const RangeRequest& request);
 
-// Trims the entries at some positions and frees their data. Then merges what is left of the records
-// that are completely inside a range into fewer records, which no longer contain the ids of trimmed
-// entries. Fills, and records that are damaged or of a later version, do not change.
+// Trims the entries at some positions and frees their data. Then merges records that are completely
+// inside a range into fewer records, without the ids of trimmed entries. Fills, and records that
+// are damaged or of a later version, do not change.
 Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request);
 
 // Trims every position below the requested one. After the first call, readers and writers see all
 // of these positions as trimmed. Each call frees a limited number of their records, and returns
-// whether more are left. A record of a later version stops this: only the positions below it are
-// trimmed, and when all of their records are freed, the method returns kUnreadable (with the
-// record's first position).
+// whether more are left. A record of a later version stops the trim: once all records below it are
+// freed, the method returns kUnreadable (with the record's first position).
 Result<MoreReply> trim_to(Object& object, Header& header, const TrimToRequest& request);
 
 // Returns the highest position in use, and the first position that may be unwritten.

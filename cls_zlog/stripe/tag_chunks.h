@@ -11,10 +11,11 @@
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/span_key.h"
 
-// How the chunks of the index of tags are stored (docs/formats/tag-index.md):
+// The omap keys of the tag index (docs/formats/tag-index.md). A chunk indexes consecutive
+// positions, and distributes their tags over buckets:
 //
-//   c.<last position, 16 hex digits>.<number of positions, hex>   a chunk of consecutive positions
-//   t.<bucket, 2 hex digits>.<the chunk's last position>          the locations of its tags there
+//   c.<last position, 16 hex digits>.<number of positions, hex>   a chunk
+//   t.<bucket, 2 hex digits>.<the chunk's last position>          one of its buckets
 namespace zlog::stripe {
 
 constexpr std::string_view kChunks = "c.";
@@ -63,8 +64,8 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
 
-// Reads a chunk's locations of some tags, or of all tags if `tags` is nullptr. Clears `sound` if a
-// bucket is damaged or missing. Adds the number of bytes read to `bytes`.
+// Adds the locations of some tags in a chunk to `out`, or of all tags if `tags` is nullptr. Sets
+// `sound` to false if a bucket is damaged or missing. Adds the number of bytes read to `bytes`.
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes);
 
@@ -72,16 +73,16 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
 int store_chunk(Object& object, const Header& header, const Span& span,
                 const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds locations to a chunk, or removes the chunk if it is damaged or full. Adds the number of
-// bytes read to `bytes`.
+// Adds the locations of tags to a chunk. If the chunk is damaged or would get too large, removes it
+// instead, so that its records must be read. Adds the number of bytes read to `bytes`.
 int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
                  const TagLocations& locations, uint64_t* bytes);
 
 // Removes a chunk. The records of its positions must be read from then on.
 int remove_chunk(Object& object, const Header& header, const StoredChunk& stored);
 
-// Removes chunks that have positions in [begin, end). One call removes a limited number of chunks,
-// and sets the range to the positions that they covered.
+// Removes chunks that have positions in [begin, end), up to a limit. Sets `begin` and `end` to the
+// range that has no chunks afterwards.
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end);
 
 // Removes the chunks that are wholly below the trim point.

@@ -41,8 +41,8 @@ namespace zlog::wire {
 // Which text a string may have (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The lowest and highest value of an integer or optional. For strings these are sizes in bytes, and
-// for lists and columns numbers of elements.
+// The limits of a field: of the value of an integer or optional, of the size of a string in bytes,
+// or of the number of elements in a list or column.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;

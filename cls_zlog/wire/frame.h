@@ -73,8 +73,8 @@ struct Versions {
   uint8_t compat;
 };
 
-// Returns the versions with which this program sends a message. If a field has a value that older
-// readers must not ignore, needs() gives the compat that it requires.
+// Returns the versions with which this program sends a message. A message with values that older
+// readers must not ignore has a function needs(), which returns the compat for these values.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (has<versions, T>) {

@@ -145,8 +145,8 @@ struct StripesLooseRequest : LogRequest {
   }
 };
 
-// A stripe of which no position is needed, but whose objects may exist. The head object stores the
-// same fields.
+// A stripe whose objects may exist, although none of its positions is needed. The head object
+// stores the same fields.
 struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;
@@ -219,7 +219,7 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// The address of a sequencer, or an empty string if none is announced. It is the request of
+// A message with a sequencer's address, which is empty if none is announced: the request of
 // sequencer_announce and sequencer_withdraw, and the reply of sequencer_find. The directory object
 // stores the same fields.
 struct AddressMessage {

@@ -60,8 +60,8 @@ struct ReadReply {
   // Returns the state of entry `i` as the reply has it; kUnreadable for states of later versions.
   EntryState stored_state_of(uint32_t i) const;
 
-  // Returns the state of entry `i`, which is at this position. An entry whose data fails its CRC is
-  // reported as kLost.
+  // Returns the state of entry `i`, or kLost if its data fails the CRC. `position` must be the
+  // entry's position, because the CRC covers it.
   EntryState state_of(uint32_t i, uint64_t position) const;
 };
 

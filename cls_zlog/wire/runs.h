@@ -21,9 +21,8 @@ struct Run {
   uint32_t length = 0;  // positions, at least 1
 };
 
-// A set of positions of one stripe object, as runs that ascend and are neither overlapping nor
-// adjacent. The striping is valid, no position is above position_max, and there are at most
-// entries_max positions.
+// A set of up to entries_max positions of one stripe object. They are stored as ascending runs that
+// neither overlap nor touch. The striping is valid, and no position is above position_max.
 class Runs {
  public:
   // Converts positions to runs. Returns false if the positions are not in ascending order, belong

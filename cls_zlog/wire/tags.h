@@ -34,8 +34,8 @@ struct Tags {
 
   bool any() const { return !names.empty(); }
 
-  // Visits the tags of `count` entries as fields that were added to the message or value in version
-  // `since`.
+  // Visits the fields of these tags, which belong to `count` entries. `since` is the version of the
+  // message or stored value in which tags were added.
   template <typename V>
   void each(V& v, uint32_t count, uint8_t since,
             uint32_t names_bytes_max = limits::tag_names_bytes_max) {
@@ -48,8 +48,8 @@ struct Tags {
   uint32_t begin_of(uint32_t i) const;
   uint32_t total() const { return begin_of(counts.size()); }
 
-  // Returns whether these are valid tags of `count` entries: the columns have the right sizes,
-  // names are valid and not more numerous than ids, and no entry has a tag twice.
+  // Returns whether these are valid tags of `count` entries: the columns have the right sizes, the
+  // names are valid, there are no more names than ids, and no entry has a tag twice.
   bool valid(uint32_t count) const;
 };
 

@@ -9,9 +9,8 @@
 
 namespace zlog {
 
-// A range of positions [start, end) that is spread over `width` stripe objects in units of
-// `stripe_unit` positions. Views contain stripes, and the head object stores archived ones in the
-// same form.
+// The positions [start, end), which are spread over `width` stripe objects in units of
+// `stripe_unit` positions. The head object stores archived stripes in the same form as views do.
 struct Stripe {
   uint64_t id = 0;  // the epoch of the view that created it
   uint64_t start = 0;

@@ -17,18 +17,17 @@ namespace zlog {
 
 class ReadSet;
 
-// Runs the methods in this process, so that the OSDs do not need the class. It uses only operations
+// Runs the methods in this process, for clusters whose OSDs lack the class. It uses only operations
 // that every cluster supports.
 //
-// A method runs on an optimistic read set of its object. If it needs more of the object, the host
-// reads that and runs the method again. Then it writes all changes together if the object still has
-// the same version; otherwise it starts again. Each call is therefore one atomic step, as in an
-// OSD, and this host can share objects with clients that use the class
-// (docs/design/object-class.md). This host's calls that change the same object take turns. Any call
-// can be given up.
+// The host runs a method on those parts of the object that it has read (ReadSet). If the method
+// needs other parts, the host reads them and runs the method again. It then writes all changes in
+// one step, provided that the object still has the same version; otherwise it starts over. Each
+// call is therefore atomic, as in an OSD, and clients that use the class can share the objects
+// (docs/design/object-class.md). Calls in this process that change the same object take turns.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // The host must be owned by a shared_ptr, because the operations of `store` share it. Call
+  // The host must be owned by a shared_ptr, because operations in flight keep it alive. Call
   // close() before releasing it.
   explicit ClientSideHost(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
 
@@ -37,8 +36,8 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives up all calls, and ignores the results of operations in flight. A thread may use `store`
-  // once more after this returns.
+  // Gives up all calls, and ignores the results of operations in flight. A call that another thread
+  // is starting may still use `store` once after this returns.
   void close();
 
  private:

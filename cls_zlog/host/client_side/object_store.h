@@ -15,8 +15,8 @@
 
 namespace zlog {
 
-// The reads that a method needs besides the object's attributes. Once they are done, they contain
-// their results.
+// Reads that a method can need besides the object's attributes: of a key, of a page of keys, and of
+// bytes. Once a read is done, it also contains its result.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -57,8 +57,8 @@ struct ObjectVersion {
   Reads reads;
 };
 
-// The operations that every cluster supports. Like an AsyncHost, a store calls each `done` exactly
-// once.
+// An asynchronous store of objects with the operations that every cluster supports. It calls each
+// operation's `done` exactly once.
 class ObjectStore {
  public:
   using ReadDone = std::function<void(int error, ObjectVersion known)>;
@@ -66,14 +66,15 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and `reads` in one step, from a randomly chosen replica if `replica` is
-  // set. A missing object is not an error.
+  // Reads the object's attributes and, in the same step, what `reads` requests. Reads from a
+  // randomly chosen replica if `replica` is set. A missing object is not an error: its version is
+  // 0.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Applies changes together and in order if the object has the given version. Version 0 means that
-  // the object does not exist and that the changes create it. The result is the object's new
-  // version, or ESTALE if nothing was changed because the object has another version. `flags` are
-  // the method's. The changes' data is not used after this function returns.
+  // Applies the changes in order and in one step if the object has this version. Version 0 means
+  // that the object must not exist, and that the changes create it. The result is the object's new
+  // version, or ESTALE if it has another version. `flags` are the flags of the method that made the
+  // changes. The changes' data is not used after this function returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

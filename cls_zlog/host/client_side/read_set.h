@@ -11,11 +11,11 @@
 
 namespace zlog {
 
-// An optimistic read set: the parts of an object that were read, all at one version, and the
-// changes that methods make. The changes take effect only if the object still has that version.
+// The parts of an object that were read, all at one version, and the changes that methods make. The
+// changes take effect only if the object still has that version.
 //
-// If a method reads a part that is not known yet, it gets EAGAIN (or zeros instead of bytes) and
-// runs on, so that one run finds as many missing reads as possible. Its result and changes are then
+// If a method reads a part that is missing here, it gets EAGAIN (or zeros instead of bytes) and
+// runs on, so that one run finds as many missing parts as possible. Its result and changes are then
 // discarded, and it runs again once the reads of take_missing() are done.
 class ReadSet final : public Backing {
  public:
@@ -26,8 +26,8 @@ class ReadSet final : public Backing {
   // Returns whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // Returns the missing reads, or none if a read depends on something that an earlier method may
-  // have changed.
+  // Returns the missing reads. Returns none if the last method tried to read after an earlier
+  // method made changes, because reads do not see these changes.
   Reads take_missing() { return std::exchange(missing_, {}); }
 
   bool changed() const { return !changes_.empty(); }

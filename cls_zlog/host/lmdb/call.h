@@ -29,10 +29,9 @@ inline int lmdb_errno(int result) {
   return -EIO;
 }
 
-// Keeps LMDB from aborting the process if pages contradict each other. A call through lmdb_call
-// then returns from the middle of its work instead. After that, a read transaction can still be
-// ended. A write transaction cannot, because LMDB keeps parts of it on the call's stack. Each
-// thread has its own state.
+// Keeps LMDB from aborting the process if pages contradict each other: the lmdb_call() in progress
+// is left by a longjmp instead. After that, a read transaction can still be ended. A write
+// transaction cannot, because LMDB keeps parts of it on the abandoned stack.
 struct LmdbAssertion {
   static inline thread_local std::jmp_buf* call = nullptr;  // the call under way
   static inline thread_local bool failed = false;           // since the last take()
@@ -100,8 +99,8 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  // These move to the first key >= `key`, to the next key (or the first one, if the cursor has not
-  // moved yet), and to the previous key. They return false at the end or after an error.
+  // seek() moves to the first key >= `key`, and next() to the first key of all if the cursor has
+  // not moved yet. All moves return false at the end or after an error.
   bool seek(const std::string& key) {
     key_ = value_of(key);
     return move(MDB_SET_RANGE);

@@ -37,21 +37,21 @@ class LmdbEnv {
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
-  // Runs `work` in a transaction, which is committed if `work` returns 0. If write() returns 0, the
-  // changes are durable; otherwise nothing is changed. Waits for other writers, including those in
-  // other processes.
+  // Runs `work` in a transaction, and commits it if `work` returns 0. If write() returns 0, the
+  // changes are durable; otherwise nothing is changed. Waits for other writers, also in other
+  // processes.
   //
   // Returns ESTALE if the environment's files were removed or replaced, EUCLEAN if the database was
   // overwritten or restored from a backup, and EIO if pages are damaged. After EIO, this process
-  // cannot write any more; others can once the thread that found the damage has ended.
+  // cannot write any more. Other processes can, once the thread that found the damage has ended.
   int write(const Work& work) { return transact(0, true, work); }
 
   // Like write(), with one sync instead of two if there are few changes (RedoLog).
   int change(const NotingWork& work);
 
   // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
-  // in another container has the same pid. Returns ESTALE as write() does. Returns ETXTBSY if
-  // another process has begun to write and this one cannot register as a reader in lock.mdb.
+  // in another container has this one's pid. Returns ESTALE as write() does, and ETXTBSY if another
+  // process has begun to write and this one cannot register as a reader in lock.mdb.
   int read(const Work& work);
 
   // Returns the format of the database: 2 if it has a redo log, else 1.
@@ -61,8 +61,8 @@ class LmdbEnv {
   // LMDB holds such pages back for one transaction.
   int release_freed_pages();
 
-  // Returns whether enough pages are left after a transaction that adds this much data for another
-  // one, which then frees space.
+  // Returns whether a transaction that adds this much data would leave enough pages for a later one
+  // that frees space.
   bool has_space_for(size_t bytes);
 
   // Sets `bytes` to the amount of data that fits into free pages of the file, even on a full disk.

@@ -53,8 +53,8 @@ class LmdbFile {
 // is missing or empty although the store was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);
 
-// Checks that the file has all pages in use. Call this after LMDB opened the database and before
-// anything is read. Returns EIO if a page is missing.
+// Checks that the file contains all pages that are in use. Call this after LMDB has opened the
+// database and before anything is read. Returns EIO if a page is missing.
 int check_length(MDB_env* env, std::string* reason);
 
 // Gives a file the permissions that all users of the directory's database need, because the user

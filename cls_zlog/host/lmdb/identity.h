@@ -10,10 +10,10 @@
 
 #include "cls_zlog/host/lmdb/call.h"
 
-// A database stores the format of its contents and its incarnation, which is a random number. A
-// backup that replaces the store gets a new incarnation, because the entries written from then on
-// are another history, even though they have the same positions. All calls return 0 or a negative
-// errno; ENOENT means that the database does not contain the value.
+// A database stores the format of its contents, and a random number that is called its incarnation.
+// A backup that replaces the store gets a new incarnation, because the entries that follow can
+// differ from earlier ones at the same positions. All calls return 0 or a negative errno; ENOENT
+// means that the database does not contain the value.
 namespace zlog {
 
 constexpr std::string_view kFormatKey = "F";

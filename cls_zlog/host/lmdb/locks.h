@@ -89,8 +89,9 @@ class LockedFile {
   // Inode, major and minor of the device.
   using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-  // Identifies a file without reading its times. If they were read, Linux would record finer times
-  // at the next write, which costs an entry in the file system's journal (100 us on ext4).
+  // Identifies a file without reading its times. After they are read, Linux records the next
+  // write's time more precisely, which costs an entry in the file system's journal (100 us on
+  // ext4).
   static int identify(int fd, const char* path, int flags, Identity* found) {
     struct statx status{};
     if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
@@ -105,9 +106,9 @@ class LockedFile {
 
 // The locks on data.mdb.
 //
-// LMDB has its own locks on lock.mdb. Readers register there, so that writers do not overwrite the
-// pages that they read. A reader that cannot write this file, or does not find it, uses glances
-// instead: each of its transactions fails if a process has the database open for writing.
+// Readers register in lock.mdb, so that writers do not overwrite the pages that they read. A reader
+// that cannot write lock.mdb, or does not find it, reads in glances instead. A glance is a short
+// read that is possible only while no process has the database open for writing.
 class DatabaseLock {
  public:
   // Registers a user of the file. A writer creates a missing file, and waits for current glances to
@@ -169,8 +170,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // A reader checks this after it took its lock, and a writer looks for glances after it took its
-    // own, so at least one of them sees the other.
+    // Look for writers only now, with the lock on kGlance. A writer locks kWriting before it looks
+    // for glances, so at least one of the two sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -192,15 +193,15 @@ class DatabaseLock {
   size_t glances_ = 0;  // guarded by mutex_: the lock is one for all of them
 };
 
-// Holds LMDB's locks on lock.mdb.
+// Holds LMDB's locks on lock.mdb, which LMDB itself could lose.
 //
 // LMDB's own locks belong to the process (F_SETLK), which loses them when it closes any descriptor
-// of the file, for example after copying it. The next process that opens the database would then
-// believe that it is the only one, and initialize mutexes and the list of readers that others are
-// using. These locks are on the same bytes but belong to an open file, so they are not lost.
+// of the file, for example after copying it. A process that opens the database later would then
+// think that it is the only one, and initialize mutexes and the list of readers that are in use.
+// The locks of this class are on the same bytes but belong to an open file, so they are not lost.
 //
-// Call open(), and then open the database and call keep() in while_opening(). Call drop() before
-// LMDB opens the database again.
+// Call open() first. Then open the database in while_opening(), and call keep() there too. Call
+// drop() before LMDB opens the database again.
 class LmdbLocks {
  public:
   ~LmdbLocks() {
@@ -214,7 +215,7 @@ class LmdbLocks {
 
   bool in_place() const { return file_.in_place(); }
 
-  // Calls open() and returns its result. Other processes wait until then before they open the
+  // Calls open() and returns its result. Meanwhile, other processes wait before they open the
   // database, because LMDB's locks are not held yet.
   template <typename Open>
   int while_opening(std::string* reason, const Open& open) {

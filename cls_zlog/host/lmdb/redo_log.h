@@ -35,18 +35,18 @@ class Redo {
   std::string bytes_;
 };
 
-// Stores the changes of the last two transactions in the database's own file, so that a commit
-// needs one sync instead of LMDB's two.
+// Notes the changes of the last two transactions in the database's own file, so that a commit needs
+// one sync instead of LMDB's two.
 //
-// LMDB first syncs the pages, and then the meta page that refers to their root. With
-// MDB_NOMETASYNC, it leaves the second sync to the next commit. Changes that are noted before the
-// first sync become durable together with the pages. If the power fails before the meta page is on
-// disk, they are applied again. The next transaction's sync makes the meta page durable, so two
-// slots are enough.
+// LMDB syncs the changed pages, and then the meta page that refers to them. With MDB_NOMETASYNC, it
+// leaves the second sync to the next commit. The changes are noted before the first sync, which
+// makes them durable too. If the power fails before the meta page is on disk, they are applied
+// again. The next commit makes the meta page durable, so it is enough to note two transactions.
 //
-// A slot is the unused end of a meta page. Larger changes are noted in a reserved value, which LMDB
-// never moves and zlog writes directly. A database without this value (format 1) syncs twice for
-// each commit. Calls that return an int return 0 or a negative errno.
+// Small changes are noted in a slot, which is the unused end of a meta page. Larger changes are
+// noted in a reserved value, which LMDB never moves and zlog writes directly. A database without
+// this value (format 1) syncs twice for each commit. Calls that return an int return 0 or a
+// negative errno.
 class RedoLog {
  public:
   // Creates the reserved value, with nothing noted.
@@ -64,8 +64,8 @@ class RedoLog {
   // another incarnation of the store.
   bool load(uint64_t transaction, std::string_view incarnation, std::string* changes) const;
 
-  // Returns whether the transaction was noted since the kernel was booted. Everything that was
-  // written after it is then in the file, even if it is not durable.
+  // Returns whether the transaction was noted since the kernel was booted. If so, everything that
+  // was written to the file later is still there, even if it was not synced.
   bool noted_since_boot(uint64_t transaction) const;
 
   // Erases the changes of a transaction, or all.

@@ -16,10 +16,10 @@
 
 namespace zlog {
 
-// Notifications between processes, which pass through the memory of their shared sequencer. Several
-// objects share a slot there and are notified together, so a wait may end although its object did
-// not change. One thread per awaited object waits on the slot, and may outlive the owner of this
-// class. The calls are those of NotificationTable.
+// Passes notifications between processes through the memory of their shared sequencer. Several
+// objects share a counter there and are notified together, so a wait may end although its object
+// did not change. A thread per awaited object waits for the counter; it may outlive this object's
+// owner. The calls are those of NotificationTable.
 class SharedNotifications : public std::enable_shared_from_this<SharedNotifications> {
  public:
   explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared)

@@ -46,11 +46,11 @@ class SharedSequencer {
   // Frees the slot of a removed log. Also returns 0 if the log has no slot.
   int release(uint64_t log_id);
 
-  // announce() counts a change in the slot that belongs to the key, and wakes the waits for that
-  // slot. The count does not depend on the log that uses the slot.
+  // Increments the change counter that belongs to the key, and wakes all waits for it. Several keys
+  // share a counter.
   void announce(uint32_t key);
   uint32_t changes(uint32_t key) const;
-  // Waits until the slot's count differs from `seen`, and then stores it in `seen`. Returns false
+  // Waits until the key's counter differs from `seen`, and then stores it in `seen`. Returns false
   // after `timeout`.
   bool wait_for_change(uint32_t key, std::chrono::milliseconds timeout, uint32_t* seen);
 
@@ -61,8 +61,8 @@ class SharedSequencer {
   // Returns whether a database may be the noted one. Also true if none is noted.
   bool belongs_to(std::string_view incarnation, uint64_t transactions) const;
 
-  // Records a database, for which belongs_to() must have returned true. Calls must not overlap
-  // while none is recorded.
+  // Records the database for which positions are granted. belongs_to() must have returned true for
+  // it. Calls must not overlap while no database is recorded.
   void note(std::string_view incarnation, uint64_t transactions);
 
   // Forgets the database, before another replaces it.

@@ -37,8 +37,8 @@ struct ClassReply {
   int code = 0;
 };
 
-// The operations on a cluster, which a ClientSideHost also uses. Operations in flight share this
-// object, because librados may complete them after the host was destroyed.
+// Runs operations on a cluster, for a RadosHost and its ClientSideHost. Operations in flight share
+// ownership of this object, because librados may complete them after the host was destroyed.
 class RadosIo final : public ObjectStore, public std::enable_shared_from_this<RadosIo> {
  public:
   // Passes an operation and its completion to librados.
@@ -58,8 +58,8 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
   // function returns.
   Ticket begin(const Start& start, Finish finish);
 
-  // Starts an operation and returns the result of `start`; if that is an error, `finish` is never
-  // called. After stop(), only operations in flight may call this.
+  // Starts an operation and returns the result of `start`. If this is an error, `finish` is never
+  // called. After stop(), it may be called only on behalf of an operation in flight.
   int try_begin(const Start& start, Finish finish) { return run(start, &finish, nullptr); }
 
   Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) override;
@@ -94,11 +94,10 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
   std::unordered_map<Ticket, std::shared_ptr<Call>> calls_;  // that librados still has
 };
 
-// On a full cluster, operations that add data wait for space, as is usual in RADOS. All others take
-// effect, because trims free space. Fills and changes of cursors take effect too, although they add
-// a little data: trims wait for readers, so readers must be able to fill holes and commit.
-// (FULL_TRY would not make operations fail instead, because an OSD accepts changes of keys and
-// attributes until it accepts nothing at all.)
+// Returns the flags that decide what an operation does on a full cluster. An operation that adds
+// data waits for space, as is usual in RADOS. All others take effect, because trims free space.
+// These include fills and changes of cursors, although they add a little data: a trim may have to
+// wait for readers, which must be able to fill holes and to commit their cursors.
 inline int flags_when_full(int method_flags) {
   return (method_flags & kAddsData) != 0 ? 0 : kFullForce;
 }

@@ -156,8 +156,9 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Loads librados.so.2 once per process. Sets `what` to the library's path, or to the loader's error
-// if this returns -ENOENT, or to the missing functions if it returns -ENOSYS.
+// Loads librados.so.2 once per process, and sets `what` to its path. Returns -ENOENT if it cannot
+// be loaded, and -ENOSYS if it lacks functions; `what` is then the loader's error or the list of
+// these functions.
 int load_librados(std::string* what);
 
 // Returns the functions. Valid once load_librados() has returned 0.

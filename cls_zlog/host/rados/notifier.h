@@ -14,10 +14,10 @@
 
 namespace zlog {
 
-// Notifies the watchers of objects. An object's first notification is sent at once. Those that
-// follow during a pause are merged into one, which is sent after the pause. If the reply shows that
-// no watcher received the notification, the pause is longer, so an object without watchers costs at
-// most about one small operation a second.
+// Notifies the watchers of objects. An object's first notification is sent at once and is followed
+// by a pause. Notifications during the pause are merged into one, which is sent when the pause
+// ends. If a notification reached no watcher, the pause is longer, so an object without watchers
+// costs at most about one small operation a second.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
  public:
   explicit RadosNotifier(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
@@ -44,12 +44,12 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   static constexpr std::chrono::milliseconds kRest{1000};  // the same if no client watched
   static constexpr int kUnderWayMax = 4;
 
-  // How long an OSD waits for a watcher's reply. Several notifications can be in flight at once, so
-  // a frozen watcher delays the others by less than this.
+  // How long an OSD waits for a watcher's reply to a notification. A frozen watcher delays the
+  // other watchers by less than this, because several notifications can be in flight at once.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // The size of a reply without a watcher: the number of watchers that replied, and the number of
-  // those that did not. Each watcher that replied adds at least 24 bytes.
+  // The size of the reply if there is no watcher: the number of watchers that replied, and of those
+  // that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
   struct Pace {

@@ -142,8 +142,8 @@ inline void add_change(rados_write_op_t operation, const Change& change) {
   }
 }
 
-// Makes a librados write operation that changes an object if it has this version. For version 0,
-// the operation creates the object.
+// Makes a librados write operation that applies the changes if the object has this version. If the
+// version is 0, the operation must create the object.
 inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes) {
   constexpr int kExclusive = 1;  // LIBRADOS_CREATE_EXCLUSIVE
   RadosOperation operation = new_write_op();
@@ -156,9 +156,9 @@ inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& 
   return operation;
 }
 
-// Returns the result of ObjectStore::write() for librados' result of that operation. librados
-// returns ERANGE if the object has a higher version than asserted. It returns EOVERFLOW if the
-// version is lower, because the object was removed and perhaps created again.
+// Converts the result of an operation_of() into that of ObjectStore::write(). librados returns
+// ERANGE if the object's version is higher, and EOVERFLOW if it is lower because the object was
+// removed and perhaps created again. Both become ESTALE.
 inline int error_of(uint64_t version, int error) {
   const bool other = version == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
   return other ? -ESTALE : error;

@@ -34,19 +34,19 @@ struct RadosTarget {
   ClassUse class_use = ClassUse::kAuto;
 };
 
-// Runs methods in the OSDs of a cluster or in this process. If the caller does not choose, the
-// first replies decide: an OSD that lacks the class or the method refuses a call before it does
-// anything, and the host then passes the call to its ClientSideHost.
+// Runs methods in the OSDs of a cluster or in this process, as ClassUse says. With kAuto, the host
+// first tries the OSDs. An OSD that lacks the class or the method refuses a call before it does
+// anything, and the host then runs the call in its ClientSideHost.
 //
-// Giving up an operation cancels it in librados, which would otherwise keep and resend it while the
-// cluster does not reply or has no space. An operation that an OSD has already received still takes
-// effect. A call that was passed to the ClientSideHost after a refusal ends only when the cluster
-// replies, or with close().
+// Giving up an operation cancels it in librados, which would otherwise resend it as long as the
+// cluster does not reply or has no space. An operation that has already reached an OSD still takes
+// effect. A call that moved to the ClientSideHost after a refusal cannot be given up: it ends when
+// the cluster replies, or with close().
 class RadosHost final : public AsyncHost {
  public:
-  // Makes a host for the current pool and namespace of the caller's I/O context, which the caller
-  // can change or close afterwards. Its cluster handle must outlive the host. Also checks the OSDs'
-  // release.
+  // Makes a host for the pool and namespace of the caller's I/O context, which the caller can
+  // change or close afterwards. The context's cluster handle must outlive the host. Returns EPROTO
+  // if the cluster may have OSDs of an unsupported release.
   static int share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
@@ -71,9 +71,9 @@ class RadosHost final : public AsyncHost {
   // Returns the id of the cluster, which is known without a request.
   int fsid(std::string* out);
 
-  // register_service() shows this process in `ceph -s` as one of the daemons of `service`, as long
-  // as it lives; update_service() sets its status. Both return 0 even if no manager runs, and
-  // EEXIST if the process is already registered.
+  // register_service() lists this process in `ceph -s` as a daemon of `service` for as long as it
+  // lives, or returns EEXIST if the process is already listed. update_service() sets its status
+  // there. Both return 0 even if no manager runs.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
@@ -132,8 +132,8 @@ class RadosConnecting {
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
-  // The paths where the key may be, and the monitors' addresses, from Ceph's configuration. Empty
-  // if the configuration could not be read.
+  // The keyring's paths and the monitors' addresses in Ceph's configuration. Empty if the
+  // configuration could not be read.
   const std::string& keyring() const { return keyring_; }
   const std::string& monitors() const { return monitors_; }
 

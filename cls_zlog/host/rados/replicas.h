@@ -14,14 +14,14 @@ namespace zlog {
 // (8 bytes, little-endian; 0 if unknown), and then the method's reply.
 Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
-// Makes it possible to read the object from OSDs other than the primary. An OSD serves reads only
-// if it knows that no other OSD lacks a change of the object, which it learns with each change in
-// the placement group. So this function creates and removes an object there if the client may do
-// that.
+// Makes the object readable from OSDs other than the primary. Such an OSD serves reads only if it
+// knows that all replicas have the object's last change, which it learns from the next change in
+// the placement group. So this creates and removes another object there, if the client's caps allow
+// it.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
-// Runs a read-only method at a randomly chosen replica, and passes a replica_reply() to `done`.
-// Waits for the OSD. The number is that of the process that ran the method.
+// Runs a read-only method at a randomly chosen replica and waits for it. Passes a replica_reply()
+// to `done`, with the number of the OSD process that ran the method.
 void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
                     std::string_view payload, const Done& done);
 
