@@ -3,9 +3,8 @@
 namespace zlog {
 
 // The result of a method that ran. Any code other than kOk means that the method refused the
-// request and changed nothing; the comments below say which number the reply then contains.
-// Malformed requests and failures of RADOS or the host are reported as negative errnos instead. The
-// values never change.
+// request and changed nothing; its comment says which number the reply contains. Malformed requests
+// and failures of RADOS or the host give negative errnos instead. The values never change.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply

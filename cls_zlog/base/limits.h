@@ -13,9 +13,8 @@ constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that is still 
 constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
 
-// The maximum number of positions of an object, counted from its stripe's start. Stripes are ended
-// long before that. The limit keeps a faulty or hostile client from using up a log's positions by
-// writing a very high one.
+// The maximum number of positions of an object, counted from its stripe's start. The limit keeps a
+// faulty or hostile client from using up a log's positions by writing a very high one.
 constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 

@@ -8,8 +8,7 @@
 namespace zlog {
 
 // Returns whether this is a valid name for a log, cursor or producer: 1 to 128 characters from
-// [A-Za-z0-9_.-], beginning with a letter, a digit or '_'. Names become parts of object names and
-// omap keys.
+// [A-Za-z0-9_.-], beginning with a letter, a digit or '_'.
 inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

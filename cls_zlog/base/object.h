@@ -18,8 +18,8 @@ using Page = std::map<std::string, Buffer>;
 //
 // Reads see the object as it was before the method ran. Writes are buffered, and the OSD applies
 // all of them if the method returns a value >= 0, and none otherwise. So a method never sees its
-// own writes and never has to undo them. If a writing method reads a missing object, it gets ENOENT
-// or ENODATA, depending on the call.
+// own writes and never has to undo them. A writing method that reads a missing object gets ENOENT
+// or ENODATA.
 class Object {
  public:
   virtual ~Object() = default;
@@ -37,9 +37,8 @@ class Object {
   // Reads the value of a key. Returns ENOENT if the object or the key does not exist.
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
-  // Reads up to `count_max` keys that start with `prefix` and are greater than `after`, in
-  // ascending order. Sets `more` if there are further keys. An OSD may return fewer keys than
-  // requested.
+  // Lists up to `count_max` keys that start with `prefix` and are greater than `after`, in
+  // ascending order. Sets `more` if there are others. An OSD may return fewer keys than requested.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
   virtual int omap_set(const std::string& key, std::string_view value) = 0;
@@ -52,9 +51,9 @@ class Object {
   // before that.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
-  // Appends a stored value to a read-only method's reply. These values follow the reply that the
-  // method encodes, and are not copied if possible. `value` must come from omap_list, or be a part
-  // of such a value with the same owner.
+  // Appends a stored value to a read-only method's reply. Stored values follow the method's encoded
+  // reply, and are copied only if necessary. `value` must come from omap_list, or be a part of such
+  // a value with the same owner.
   virtual int answer(const Buffer& value) = 0;
   // Like answer(), but appends `length` bytes of the bytestream, starting at `offset`. Sets `there`
   // to the number of these bytes that exist. If some are missing, appends nothing.

@@ -21,9 +21,8 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// How the positions of a stripe are distributed over its `stride` objects: in units of 2^shift
-// consecutive positions, to each object in turn. residue(p) is the number of the object that has
-// position p.
+// How a stripe's positions are distributed over its `stride` objects: in units of 2^shift
+// consecutive positions, to each object in turn. residue(p) is the number of position p's object.
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm

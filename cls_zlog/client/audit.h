@@ -64,7 +64,7 @@ class Audit {
   const std::vector<uint64_t>& counts() const { return counts_; }
 
   // Returns the positions of the last window that are in the given state. Each row has positions of
-  // one object, except that a row of unwritten positions has consecutive ones of all objects.
+  // only one object; for kUnwritten, each row is a range of the log.
   std::vector<AuditRow> rows(State state) const;
 
   // Returns the duplicates in the last window: appends that also occur at a lower position. In a

@@ -8,9 +8,8 @@
 
 namespace zlog {
 
-// A latch that opens once and lets all waiting threads pass. Each thread wakes the next one, in the
-// order of their calls, because threads that wake up at once would only wait again for Python's
-// lock.
+// A latch that opens once. Each waiting thread wakes the next one, because threads that wake up at
+// once would only wait again for Python's lock.
 class Latch {
  public:
   void open() {

@@ -20,9 +20,8 @@ struct NewEntry {
   std::string_view data;
 };
 
-// The tags of submitted entries, as indices of `names`. Entry i has the tags ids[begins[i]] to
-// ids[begins[i + 1] - 1], all different. If `begins` has only two elements, all entries share the
-// same tags.
+// The tags of submitted entries, as indices of `names`. Those of entry i are ids[begins[i]] up to
+// ids[begins[i + 1] - 1]. If `begins` has only two elements, all entries share the same tags.
 struct EntryTags {
   std::vector<std::string> names;
   std::vector<uint32_t> begins;

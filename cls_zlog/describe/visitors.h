@@ -93,9 +93,8 @@ class Describer {
   Structs* structs_;
 };
 
-// Returns the first field that follows a field of a later version, or nullptr. Older readers know
-// only the first fields of a message, so fields must be in the order of their versions. A new field
-// in a base class can violate this.
+// Returns the first field that follows a field of a later version, or nullptr. Fields must be in
+// the order of their versions, because older readers know only the first fields of a message.
 inline const Field* misplaced(const std::vector<Field>& fields) {
   const auto older = [](const Field& a, const Field& b) {
     return a.bounds.version < b.bounds.version;

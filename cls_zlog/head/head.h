@@ -12,17 +12,17 @@ Result<Empty> create(Object& object, const NamedLogRequest& request);
 
 // Begins a new epoch: increments the epoch counter, and returns it together with the tail floor.
 // From then on, tail_raise refuses requests of earlier epochs. If the request has a width, the
-// client may create a stripe in the new epoch, and the stripe is recorded as pending
-// (stripe_index.h). `above` is an epoch that the client found in a sealed object; if the counter is
-// lower, it first skips up to epochs_ahead_max epochs towards it.
+// client may create a stripe in the new epoch, and a pending stripe is recorded (stripe_index.h).
+// `above` is an epoch that the client found in a sealed object; if the counter is lower, it first
+// skips up to epochs_ahead_max epochs towards it.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
 
 // Raises the tail floor to `tail`, so that no later epoch starts below it. A client must call this
 // before it returns that tail to its caller. Returns kStaleEpoch (with the counter) if the
-// request's epoch is not the newest one, and kBeyondStripe (with the highest possible tail) if the
-// log must first get a new stripe.
+// request's epoch is not the newest, and kBeyondStripe (with the highest possible tail) if the log
+// needs a new stripe first.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
 // Raises the trim point if it is below the requested position. Archived stripes below it become
@@ -45,15 +45,14 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 // Returns the views from an epoch on, in ascending order, or only the newest view.
 Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
-// Removes the head of a log that is marked as removed in its newest view. Returns kInvalidEpoch
-// (with the newest view's epoch) if the mark is missing or the view has another epoch than the
-// request.
+// Removes the head of a log that is marked as removed. Returns kInvalidEpoch (with the newest
+// view's epoch) if the newest view lacks this mark, or has another epoch than the request.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
 // Returns the key of the newest view; empty if the head has no view.
 std::string newest_key(const Head& head);
 
-// Returns kBeyondStripe (with the highest possible tail) if a tail is too far above the start of
+// Returns kBeyondStripe (with the highest possible tail) if `tail` is too far above the start of
 // the newest stripe. Other methods call this before they raise the tail floor. The head cannot
 // check more, because it does not know which positions are written.
 Failure check_tail(Object& object, const Head& head, uint64_t tail);

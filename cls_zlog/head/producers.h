@@ -4,10 +4,9 @@
 #include "cls_zlog/wire/producer_messages.h"
 
 // The methods for exactly-once appends (docs/design/append-once.md). A client calls begin() when it
-// starts an attempt to append a part, and then grant() before it writes, which records in the head
-// the positions that the attempt may use. If the client fails, a new attempt stops the earlier ones
-// and learns from the head which positions they may have written. A part is removed once its
-// sequence number is complete.
+// starts an attempt to append a part, and grant() before it writes, so that the head records which
+// positions the attempt may use. If the client fails, a new attempt stops the earlier ones and
+// learns these positions from the head.
 namespace zlog::producers {
 
 using head::Head;
@@ -20,8 +19,9 @@ using head::Head;
 Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request);
 
 // Records that an attempt may write certain positions, and raises the tail floor above them, so
-// that no later epoch grants them again. Returns the first position, which is the requested one or,
-// if `reserve` is set and the tail floor is higher, the tail floor. Returns
+// that no later epoch grants them again. If `reserve` is set and the tail floor is above the
+// requested positions, those from the tail floor on are granted instead. Returns the first
+// position, or
 //   kStaleEpoch    (with the counter) a later epoch may have granted the positions to others
 //   kSuperseded    (with its number) a later attempt has begun
 //   kNotFound      the part was removed, because its sequence number is complete
@@ -34,7 +34,8 @@ Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest
 
 // Records that a producer's sequence numbers below `sequence` are complete, and removes their
 // parts. One call removes a limited number of parts, and returns whether more are left. If
-// `sequence` is sequence_all, the producer itself is removed after its parts; it need not exist.
+// `sequence` is sequence_all, the producer itself is removed after its parts; a missing producer is
+// not an error.
 //
 // The request contains the producer's incarnation, or 0 if the client does not know it or found the
 // producer damaged. Returns kSuperseded (with the current incarnation) if it is out of date.

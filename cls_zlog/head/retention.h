@@ -10,9 +10,8 @@ using head::Head;
 // Returns the state and its version; if none was written, version 0 and an empty state.
 Result<RetentionReply> read(Object& object, Head& head, const LogRequest& request);
 
-// Stores the next version of the state. Returns kSuperseded (with the stored version) if the new
-// state is based on another version, because another client enforced retention at the same time. A
-// damaged state counts as version 0.
+// Stores the next version of the state; a damaged state counts as version 0. Returns kSuperseded
+// (with the stored version) if another client has stored a version in the meantime.
 Result<Empty> write(Object& object, Head& head, const RetentionWriteRequest& request);
 
 }  // namespace zlog::retention

@@ -12,8 +12,7 @@
 //              yet, or it is empty or completely trimmed
 //
 // A stripe is recorded as pending before its objects are created, and again before they are
-// removed. If a client dies in between, the next client learns from this which objects it must
-// remove.
+// removed. If a client dies in between, the next client knows which objects to remove.
 namespace zlog::stripe_index {
 
 using head::Head;
@@ -25,8 +24,8 @@ Result<StripesReadReply> read(Object& object, Head& head, const StripesReadReque
 // Returns pending stripes in the order of their ids, and the newest view's epoch.
 Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLooseRequest& request);
 
-// Forgets a pending stripe whose objects the client has removed. Also succeeds if the stripe is not
-// pending. Returns kInvalidEpoch (with the newest view's epoch) if a view with this stripe could
+// Forgets a pending stripe whose objects the client has removed. Also succeeds if it is not
+// pending. Returns kInvalidEpoch (with the newest view's epoch) if a view with this stripe can
 // still be accepted.
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request);
 
@@ -36,9 +35,8 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
 // Records that the objects of a stripe may be created in this epoch.
 Failure announce(Object& object, uint64_t epoch, uint32_t width);
 
-// Removes the announcement that was made in this epoch, when the epoch's view is accepted. `made`
-// is the view's new stripe, or nullptr. Returns -EINVAL if `made` was not announced with this
-// width.
+// Removes this epoch's announcement when the epoch's view is accepted. `made` is the view's new
+// stripe, or nullptr. Returns -EINVAL if `made` was not announced with this width.
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 
 // Records a stripe that the views no longer contain. It becomes pending if it is empty or

@@ -62,9 +62,8 @@ class AsyncHost {
   // Starts an operation for a thread that will wait for it. The host may run it on this thread.
   virtual Ticket run(Submission submission) { return submit(std::move(submission)); }
 
-  // Lists a page of the objects whose names begin with `prefix`. To get the following page, pass
-  // the reply's `next` as `after`, which is empty for the first page. The reply is an encoded
-  // Listing.
+  // Lists a page of the objects whose names begin with `prefix`. `after` is empty for the first
+  // page, and the preceding reply's `next` for every other page. The reply is an encoded Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
   // Starts a method of Ceph's own class `lock`. Only on Ceph.

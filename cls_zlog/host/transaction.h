@@ -47,9 +47,8 @@ struct Change {
 };
 
 // An object as a host stores it, with the calls that run_method() needs. They return 0 or a
-// negative errno. The reading calls other than exists() require that the object exists.
-// run_method() applies the changes after the method has succeeded. If one of them fails, the host
-// must undo all of them.
+// negative errno. Only exists() and apply() may be called for a missing object. run_method()
+// applies the changes after the method has succeeded. If one of them fails, the host must undo all.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -78,8 +77,8 @@ struct Outcome {
 // code is negative, nothing has changed and there is no reply. Apart from the method's own errors,
 // it can be
 //   ENOENT     the method only reads, and the object does not exist
-//   EIO        the method made a call that its flags do not allow, changed something but refused the
-//              request, or threw an exception (ENOMEM for std::bad_alloc)
+//   EIO        the method made a call that its flags do not allow, threw an exception (ENOMEM for
+//              std::bad_alloc), or refused the request but changed something
 //   EOVERFLOW  the reply of a writing method is larger than 64 bytes
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);

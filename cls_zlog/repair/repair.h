@@ -16,11 +16,10 @@ namespace zlog::repair {
 // attribute is checked here, because `verify` checks the rest.
 Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 
-// Reads one value of this replica: an attribute, a key, or the record that covers a position,
-// together with its data. Returns -EIO if the value, the record's data or the stripe object's
-// header is damaged. Returns kLost if the record itself is damaged, and kUnreadable if a later
-// version of zlog wrote it, both with its first position. Returns -EINVAL if the request names a
-// record by its key.
+// Reads one value of this replica: an attribute, a key, or the record that covers a position, with
+// its data. Returns -EIO if the value, the record's data or the stripe object's header is damaged.
+// Returns kLost if the record itself is damaged, and kUnreadable if a later version of zlog wrote
+// it (both with its first position). Returns -EINVAL if a record is requested by its key.
 Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
 // Stores a value that salvage() read from another replica. It replaces a damaged value, or writes
@@ -29,8 +28,8 @@ Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 //
 // Returns kReadOnly (with a record's first position) if a different, intact value is stored.
 // Returns kBelowTrimPoint (with the trim point) if the record's positions are trimmed. Returns
-// -EINVAL if the new value is damaged or has a wrong name, and -EIO if the object's header must be
-// repaired first.
+// -EINVAL if the new value is damaged or has a wrong name, and -EIO if the header must be repaired
+// first.
 Result<Empty> heal(Object& object, const HealRequest& request);
 
 }  // namespace zlog::repair

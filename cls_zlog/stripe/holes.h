@@ -12,9 +12,8 @@
 
 namespace zlog {
 
-// The positions of an object that may be unwritten, as its header lists them. Every other position
-// should have a record or be below the trim point. If neither is the case, the position's record
-// was lost.
+// The positions of an object that may be unwritten, as its header lists them. If any other position
+// has no record and is not below the trim point, its record was lost.
 struct Holes {
   uint64_t accounted = 0;         // positions from here on may be unwritten too
   std::vector<SpanMessage> runs;  // ascending, all below `accounted`

@@ -45,8 +45,7 @@ class RecordIterator {
 
   // Sets `out` to the record that covers `position`, or else to the next record above it, or to
   // nullptr if there is none. Positions must ascend from call to call, except for those that are
-  // at_hand(). Returns -EIO if a key is malformed, and -E2BIG once too many bytes were read for one
-  // method call.
+  // at_hand(). Returns -EIO if a key is malformed, and -E2BIG once too many bytes were read.
   int seek(uint64_t position, const Stored** out);
 
   // Returns whether seek() to this position needs no other page.
@@ -162,9 +161,8 @@ class Layout {
   // Sets `out` to the block of a compressed record in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Adds the data of the entries [begin, end) to the reply, or the whole block if the record is
-  // compressed. All of these entries must be written. Sets `answered` to one past the last entry
-  // whose data exists.
+  // Adds the data of the written entries [begin, end) to the reply, or the whole block if the
+  // record is compressed. Sets `answered` to one past the last entry whose data exists.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // These store a record at positions that have none.
@@ -175,8 +173,7 @@ class Layout {
 
   // Trims some positions of a readable record, given in ascending order. The entries' data is
   // freed, but their ids stay, so that a repeated append is still recognized. Only sparse records
-  // lose the ids as well. A fill is split into a trimmed record and records of the remaining
-  // positions.
+  // lose the ids as well. A fill is split into trimmed and remaining positions.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees a record's data in the bytestream. The caller then removes the record.

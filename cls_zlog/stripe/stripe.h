@@ -29,10 +29,8 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes either all of the entries or none, and returns how full the object is. The first case that
 // applies decides. kSameId, kUnreadable, kLost and kReadOnly come with the first such position.
-// - kSameId: an entry is probably stored already, but only a client can compare the compressed
-//   data.
-// - kOk, in any epoch: all entries are stored already, with the same writer, numbers, data and
-//   tags.
+// - kSameId: an entry is probably stored already, but only a client can compare compressed data.
+// - kOk, in any epoch: all entries are stored already (same writer, numbers, data and tags).
 // - kUnreadable, kLost: a record that may contain an entry is of a later version, damaged or lost.
 // - kStaleEpoch: the request's epoch is lower than the object's.
 // - kReadOnly: a position has another entry, or is filled or trimmed.

@@ -58,14 +58,13 @@ struct StoredChunk {
 uint32_t count_of(const TagLocations& locations);
 
 // Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Chunks that
-// are damaged or of a later version are added to `out_of_use` instead; for their positions, the
-// caller must read the records.
+// are damaged or of a later version go to `out_of_use`; their records must be read instead.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
 
-// Adds the locations of some tags in a chunk to `out`, or of all tags if `tags` is nullptr. Sets
-// `sound` to false if a bucket is damaged or missing. Adds the number of bytes read to `bytes`.
+// Finds the locations of some tags in a chunk, or of all tags if `tags` is nullptr. Sets `sound` to
+// false if a bucket is damaged or missing. Adds the number of bytes read to `bytes`.
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes);
 
@@ -73,8 +72,8 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
 int store_chunk(Object& object, const Header& header, const Span& span,
                 const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds the locations of tags to a chunk. If the chunk is damaged or would get too large, removes it
-// instead, so that its records must be read. Adds the number of bytes read to `bytes`.
+// Adds the locations of tags to a chunk. Removes the chunk instead if it is damaged or would exceed
+// chunk_tags_max; records must then be read in its place. Adds the number of bytes read to `bytes`.
 int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
                  const TagLocations& locations, uint64_t* bytes);
 

@@ -18,8 +18,8 @@ namespace zlog::stripe {
 // Returns the location of the data of a record's i-th entry.
 TagLocation location_of(const Record& record, uint32_t i, const TagsReader& tags);
 
-// Adds the locations of a part of a record's entries to `out`. `base` is the index of the part's
-// first position in the chunk.
+// Adds the tag locations of some of a record's entries to `out`. `base` is the index of the first
+// of these entries among the chunk's positions.
 void add_locations(const Sweep::Part& part, uint32_t base, TagLocations* out);
 
 // Makes a chunk if enough tags or records are not indexed yet. Call this before a write to an

@@ -6,9 +6,8 @@
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/fields.h"
 
-// The data of entries in messages, where consecutive entries may be compressed together as a block.
-// The class stores, checks and returns blocks, but only clients compress and decompress them
-// (client/blocks.h).
+// The data of entries in messages. Consecutive entries may be compressed together as a block. The
+// class stores, checks and returns blocks; only clients read their contents (client/blocks.h).
 namespace zlog {
 
 // Returns whether `ends` divide `data_bytes` bytes into entries, each within the size limit.

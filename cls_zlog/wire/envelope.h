@@ -17,8 +17,8 @@ namespace zlog {
 //
 // crc is the CRC-32C of the name or key under which the value is stored, followed by version,
 // compat, length and fields. A value under a wrong key therefore counts as damaged. The payload is
-// the entries' data, which has its own CRCs. This layout never changes; otherwise a value of a
-// later version would look damaged.
+// the entries' data, which has its own CRCs. This layout never changes, so that values of later
+// versions do not look damaged.
 constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // before the fields
 
 // The parts of a value; the views point into it.

@@ -41,8 +41,8 @@ namespace zlog::wire {
 // Which text a string may have (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The limits of a field: of the value of an integer or optional, of the size of a string in bytes,
-// or of the number of elements in a list or column.
+// The lowest and highest value of an integer or optional field. For a string, they limit its size
+// in bytes, and for a list or column its number of elements.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
@@ -52,9 +52,8 @@ struct Bounds {
   uint8_t version = 1;
   bool heeded = false;  // readers without the field refuse values above the minimum
 
-  // Sets the version of the message in which the field was added. Decoding a message of an earlier
-  // version leaves the field at its initializer. Fields must be in the order of their versions,
-  // which describe/ checks.
+  // Sets the version of the message in which the field was added. Earlier messages do not have the
+  // field, which then keeps its initializer. describe/ checks that fields are in version order.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;

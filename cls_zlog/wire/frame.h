@@ -17,8 +17,7 @@
 // `version` is the version of the newest field, and `compat` is the oldest version whose readers
 // understand the frame. A reader accepts a frame if its compat is not above the reader's own
 // version. It ignores fields that it does not know, and leaves missing fields at their
-// initializers. So a new field needs only one line, with since(). A change that older readers must
-// not ignore also raises compat.
+// initializers. A change that older readers must not ignore also raises compat.
 namespace zlog::wire {
 
 constexpr size_t kFrameBytes = 1 + 1 + 4;  // before the fields
@@ -73,8 +72,8 @@ struct Versions {
   uint8_t compat;
 };
 
-// Returns the versions with which this program sends a message. A message with values that older
-// readers must not ignore has a function needs(), which returns the compat for these values.
+// Returns the versions with which this program sends a message. If a message can have values that
+// older readers must not ignore, its function needs() returns the compat that they require.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (has<versions, T>) {

@@ -219,9 +219,8 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// A message with a sequencer's address, which is empty if none is announced: the request of
-// sequencer_announce and sequencer_withdraw, and the reply of sequencer_find. The directory object
-// stores the same fields.
+// A message with a sequencer's address, which is empty if none is announced. The directory object
+// stores the address in the same form.
 struct AddressMessage {
   std::string address;
 

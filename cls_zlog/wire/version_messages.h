@@ -21,8 +21,8 @@ struct Format {
 };
 
 struct VersionReply {
-  // A random number that identifies the process which stores this replica of the object. It is 0 if
-  // one process stores all replicas.
+  // A random number that identifies the process that stores this replica of the object, or 0 if one
+  // process stores all replicas.
   uint64_t instance = 0;
   std::string release;    // of zlog
   uint32_t protocol = 0;  // grows with each method, and with each field of a message

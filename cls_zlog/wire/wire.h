@@ -30,8 +30,7 @@ class Column {
 };
 
 // Reads fields from untrusted bytes. After a read past the end, all reads return 0 or an empty
-// view, so a decoder can check ok() once at the end. A reader allocates no memory, and its views
-// point into the input.
+// view, so a decoder can check ok() once at the end. Views point into the input, without a copy.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}

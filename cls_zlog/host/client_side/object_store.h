@@ -66,9 +66,8 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the object's attributes and, in the same step, what `reads` requests. Reads from a
-  // randomly chosen replica if `replica` is set. A missing object is not an error: its version is
-  // 0.
+  // Reads the object's attributes and what `reads` requests, all in one step, from a randomly
+  // chosen replica if `replica` is set. A missing object is not an error: its version is 0.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
   // Applies the changes in order and in one step if the object has this version. Version 0 means

@@ -38,8 +38,7 @@ class LmdbEnv {
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
   // Runs `work` in a transaction, and commits it if `work` returns 0. If write() returns 0, the
-  // changes are durable; otherwise nothing is changed. Waits for other writers, also in other
-  // processes.
+  // changes are durable; otherwise nothing is changed. Waits for the writers of all processes.
   //
   // Returns ESTALE if the environment's files were removed or replaced, EUCLEAN if the database was
   // overwritten or restored from a backup, and EIO if pages are damaged. After EIO, this process

@@ -89,9 +89,8 @@ class LockedFile {
   // Inode, major and minor of the device.
   using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-  // Identifies a file without reading its times. After they are read, Linux records the next
-  // write's time more precisely, which costs an entry in the file system's journal (100 us on
-  // ext4).
+  // Identifies a file without reading its times. Once they are read, Linux records the next write's
+  // time more precisely, which costs an entry in the file system's journal.
   static int identify(int fd, const char* path, int flags, Identity* found) {
     struct statx status{};
     if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
@@ -107,8 +106,8 @@ class LockedFile {
 // The locks on data.mdb.
 //
 // Readers register in lock.mdb, so that writers do not overwrite the pages that they read. A reader
-// that cannot write lock.mdb, or does not find it, reads in glances instead. A glance is a short
-// read that is possible only while no process has the database open for writing.
+// that cannot write lock.mdb, or does not find it, reads in glances instead. A glance is a
+// transaction that is possible only while no process has the database open for writing.
 class DatabaseLock {
  public:
   // Registers a user of the file. A writer creates a missing file, and waits for current glances to

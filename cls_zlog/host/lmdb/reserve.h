@@ -12,9 +12,8 @@
 namespace zlog {
 
 // Disk space that is reserved for removals. Even a removal needs some new pages, because LMDB never
-// changes a page in place. On a full disk, the reserve is freed for one transaction, and is
-// allocated again as soon as there is space. All processes share one reserve; a store may have
-// none.
+// changes a page in place. On a full disk, the reserve is freed for one transaction, and allocated
+// again as soon as there is space. All processes share it.
 class Reserve {
  public:
   // Opens the reserve in a directory, and creates it if it is missing.

@@ -6,13 +6,11 @@ namespace zlog {
 
 // Restores the store in `directory` from the database file `backup`, as a new incarnation without
 // grants. `backup` can be the store's own data.mdb, if the user copied the backup there; any other
-// file is not changed. If the process dies, the store contains either its old data or the complete
-// backup.
+// file is not changed. If the process dies, the store has either its old data or the whole backup.
 //
 // Returns 0, or a negative errno with an optional explanation in `reason`: EBUSY if this or another
-// process has the store open, EPROTO if the backup is not a store, and EIO if the backup is
-// damaged. A child process reads the backup, because damaged pages can crash the process that reads
-// them.
+// process has the store open, EPROTO if the backup is not a store, and EIO if it is damaged. A
+// child process reads the backup, because damaged pages can crash their reader.
 int restore_store(const std::string& directory, const std::string& backup, std::string* reason);
 
 }  // namespace zlog

@@ -12,9 +12,8 @@ namespace zlog {
 // A sequencer in memory that several processes share, so that a single machine needs no daemon.
 //
 // Like CORFU's sequencer, it is only a hint: it grants positions under an epoch, and the stripe
-// objects refuse a stale epoch. If its memory is lost (by a reboot, by deleting the file, or
-// because a process was killed while it held a lock), the log is activated again with a higher
-// epoch.
+// objects refuse a stale epoch. If its memory is lost (after a reboot, after the file was deleted,
+// or after a process was killed while it held a lock), logs are activated again in higher epochs.
 //
 // activate() gives a log a slot, or raises the epoch of its slot, and release() frees the slot. If
 // a process dies while it changes a slot, the slot grants nothing until the next activation.
@@ -46,12 +45,10 @@ class SharedSequencer {
   // Frees the slot of a removed log. Also returns 0 if the log has no slot.
   int release(uint64_t log_id);
 
-  // Increments the change counter that belongs to the key, and wakes all waits for it. Several keys
-  // share a counter.
+  // Increments the key's change counter, and wakes all waits for it. Keys may share a counter.
   void announce(uint32_t key);
   uint32_t changes(uint32_t key) const;
-  // Waits until the key's counter differs from `seen`, and then stores it in `seen`. Returns false
-  // after `timeout`.
+  // Waits until the counter differs from `seen`, and updates `seen`. Returns false after `timeout`.
   bool wait_for_change(uint32_t key, std::chrono::milliseconds timeout, uint32_t* seen);
 
   // The file records for which database the positions were granted: the database's incarnation, and

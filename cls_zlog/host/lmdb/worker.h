@@ -31,8 +31,7 @@ struct Operation {
 };
 
 // A thread that carries out operations in the order of their arrival, taking all waiting operations
-// at once. The first operation starts the thread. Operations that arrive after stop() receive
-// ECANCELED.
+// at once. The first operation starts it. Operations that arrive after stop() receive ECANCELED.
 class Worker {
  public:
   // The thread calls `carry_out`, which must call the `done` of each operation once. `carry_out`

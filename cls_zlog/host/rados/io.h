@@ -58,8 +58,8 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
   // function returns.
   Ticket begin(const Start& start, Finish finish);
 
-  // Starts an operation and returns the result of `start`. If this is an error, `finish` is never
-  // called. After stop(), it may be called only on behalf of an operation in flight.
+  // Starts an operation and returns the result of `start`. If that is an error, `finish` is never
+  // called. After stop(), this may be called only on behalf of an operation in flight.
   int try_begin(const Start& start, Finish finish) { return run(start, &finish, nullptr); }
 
   Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) override;

@@ -156,9 +156,8 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Loads librados.so.2 once per process, and sets `what` to its path. Returns -ENOENT if it cannot
-// be loaded, and -ENOSYS if it lacks functions; `what` is then the loader's error or the list of
-// these functions.
+// Loads librados.so.2 once per process, and sets `what` to its path. Returns -ENOENT with the
+// loader's error in `what`, or -ENOSYS with the functions that the library lacks.
 int load_librados(std::string* what);
 
 // Returns the functions. Valid once load_librados() has returned 0.

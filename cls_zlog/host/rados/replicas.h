@@ -16,8 +16,7 @@ Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
 // Makes the object readable from OSDs other than the primary. Such an OSD serves reads only if it
 // knows that all replicas have the object's last change, which it learns from the next change in
-// the placement group. So this creates and removes another object there, if the client's caps allow
-// it.
+// the placement group. So this creates and removes another object there, if the caps allow it.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
 // Runs a read-only method at a randomly chosen replica and waits for it. Passes a replica_reply()

@@ -55,10 +55,10 @@ class WatchOwners {
   std::unordered_map<uint64_t, Owner> owners_;
 };
 
-// Watches objects to receive their notifications. A missing object is created empty. One watch per
-// object serves all waits of this process. If nobody has waited for some time (kIdle), the next
-// notification ends the watch. If the OSD drops a watch, its waits fail, and the next wait starts
-// another watch.
+// Watches objects to receive their notifications. Missing objects are created empty. One watch per
+// object serves all waits of this process. If nobody waits for some time (kIdle), the next
+// notification ends the watch. If the OSD drops a watch, its waits fail, and the next one renews
+// it.
 class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
  public:
   explicit RadosWatches(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
