@@ -35,9 +35,9 @@ def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, 
 
 
 def from_json(line: bytes) -> bytes | None:
-    """Return the entry of a JSON line in the format of ``read --json``, with its tags.
+    """Return the entry, with its tags, that one line of the output of ``read --json`` describes.
 
-    Returns None if the line is blank or describes a gap. Raises ValueError if it is not valid.
+    Returns None if the line is blank or describes a gap. Raises ValueError if the line is invalid.
     """
     if not line.strip():
         return None
@@ -132,8 +132,7 @@ class Limits:
 class Batches:
     """Splits a stream into batches of entries.
 
-    A batch ends when it is full, or when the input pauses. So lines from a slow pipe do not have to
-    wait until a batch is full.
+    A batch ends when it is full or when the input pauses, so lines from a slow pipe need not wait.
 
     Attributes:
         consumed: the number of bytes read from the stream.

@@ -19,10 +19,13 @@ COMMIT_SECONDS = 1.0
 
 
 def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
-    """Open a cursor, or create it at ``begin``, by default the first position that is not trimmed.
+    """Open a cursor, and create it at ``begin`` if it does not exist.
+
+    If ``begin`` is None, a new cursor begins at the first position that is not trimmed.
 
     Raises:
-        Invalidated, BeyondTail: ``begin`` is trimmed, or beyond the tail.
+        Invalidated: ``begin`` is trimmed.
+        BeyondTail: ``begin`` is beyond the tail.
     """
     return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
 
@@ -42,9 +45,11 @@ def print_items(
     cursor: Cursor | None,
     end: int = 0,
 ) -> bool:
-    """Print items, and commit the cursor after them, at least at ``end``.
+    """Print items, and advance the cursor past them. Returns False if an entry is lost.
 
-    Returns False if an entry has been lost.
+    Args:
+        cursor: the cursor to advance; None means no cursor.
+        end: the lowest position at which the cursor may end, even if the last item is before it.
     """
     commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
@@ -59,10 +64,10 @@ def print_items(
 
 
 class CursorCommit:
-    """Commits printed items to a cursor, after flushing them.
+    """Advances a cursor past the items that were printed, after it has flushed the output.
 
-    If the program dies between a flush and the commit, its next run prints these entries again, so
-    each entry is printed at least once.
+    If the program dies between the flush and the commit, its next run prints some items again. So
+    each item is printed at least once.
     """
 
     def __init__(self, cursor: Cursor, out: Output) -> None:
@@ -87,9 +92,9 @@ class CursorCommit:
 
     @contextmanager
     def at_end(self) -> Iterator[None]:
-        """Commit at the end of a ``with`` block, even if it failed or a signal ended it.
+        """Commit when the ``with`` block ends, even if an error or a signal ended it.
 
-        If the output cannot be written, it commits nothing.
+        If the output could not be written, nothing is committed.
         """
         try:
             with terminable():

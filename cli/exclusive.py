@@ -22,8 +22,8 @@ _BYTES_MAX = 16 << 20
 class ExclusiveAppends:
     """A context manager that takes a log, appends batches, and releases the log.
 
-    If its block fails, the manager waits for the entries that were submitted, and counts those that
-    the log confirms. A second signal ends this wait.
+    If the ``with`` block fails, the manager still waits until the log has confirmed or refused the
+    entries that were sent. A second signal ends this wait.
 
     Args:
         name: the name of the writer; None for the library's default.
@@ -58,7 +58,9 @@ class ExclusiveAppends:
         self._bytes = 0
 
     def append(self, batch: Sequence[bytes]) -> None:
-        """Submit a batch. The call need not wait for earlier batches, up to a limit.
+        """Send a batch without waiting for its confirmation.
+
+        If too many entries or bytes are unconfirmed, the call first waits for earlier batches.
 
         Raises:
             ZlogError: an earlier batch has failed, or the log refuses this one.
@@ -77,11 +79,7 @@ class ExclusiveAppends:
             self._finish_one()
 
     def settle(self) -> None:
-        """Wait until all submitted entries are confirmed.
-
-        Raises:
-            ZlogError: an entry has failed.
-        """
+        """Wait until all submitted entries are confirmed. Raises ZlogError if one has failed."""
         while self._under_way:
             self._finish_one()
 

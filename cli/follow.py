@@ -26,11 +26,13 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print entries from ``start`` on, up to ``count``, or until a signal or the reader ends it.
+    """Print new entries until ``count`` are printed, a signal comes, or nobody reads stdout.
 
-    If a cursor is named, it is advanced past the flushed entries every second and at the end.
+    Every second and at the end, the cursor is advanced past the entries that were printed and
+    flushed. Returns False if an entry is lost.
 
-    Returns False if an entry has been lost.
+    Args:
+        cursor_name: the name of the cursor to advance; None means no cursor.
     """
     opened = await opening
     async with opened:
@@ -94,7 +96,7 @@ async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
 
 
 class _LiveOutput:
-    """Flushes the output when no more items are ready, and detects that its reader has gone.
+    """Flushes stdout when no more items are ready, and detects that nobody reads stdout any more.
 
     Attributes:
         ended: a future that fails once the output can no longer be written; ``close`` cancels it.

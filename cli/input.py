@@ -46,9 +46,11 @@ def _open(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError if a file cannot be read. Pipes and devices are not opened for the check.
+    """Raise OSError if a file cannot be read.
 
-    Commands check all files first, but do not keep them open, because there may be too many.
+    Commands check all their files before they start. They do not keep the files open, since there
+    may be more than a process can open. The check opens no pipes or devices, which might lose data
+    or block.
     """
     mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
     if stat.S_ISREG(mode):

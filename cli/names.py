@@ -20,12 +20,12 @@ _COMPLETION_SECONDS = 2.0
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A click type for names, with shell completion.
+    """A click type for the names of logs, cursors or producers, with shell completion.
 
     Args:
-        kind: what the names are of: ``log``, ``cursor`` or ``producer``.
+        kind: ``log``, ``cursor`` or ``producer``.
         check: a function that returns a valid name, and raises ValueError for an invalid one.
-        known: a function that reads the names that the shell suggests from the store.
+        known: a function that reads from the store the names that the shell can suggest.
     """
 
     def __init__(

@@ -26,12 +26,9 @@ class OutputFailed(OSError):
 
 
 class Output:
-    """Buffered data for stdout.
+    """Writes to stdout through a buffer, which is flushed at the end of the ``with`` block.
 
-    Use it as a context manager, which flushes the buffer at the end, even if the command has
-    failed.
-
-    Methods raise OutputClosed if the reader of stdout has gone, and OutputFailed for other errors.
+    Methods raise OutputClosed if nobody reads stdout any more, and OutputFailed for other errors.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
@@ -147,9 +144,10 @@ def stderr_is_terminal() -> bool:
 
 
 def hold_descriptors() -> None:
-    """Open /dev/null for each closed standard stream, so that no other file gets its number.
+    """Open /dev/null as each standard stream that is closed.
 
-    Otherwise a store's file could get number 2, and a library would write its messages into it.
+    Otherwise the next file that is opened, such as a store's, could become file descriptor 2, and a
+    library would write its error messages into that file.
     """
     for number in range(3):
         try:

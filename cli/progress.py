@@ -14,11 +14,11 @@ _DELAY_SECONDS = 1.0
 
 
 class Progress:
-    """A context manager that shows the progress of its block once that has run for a second.
+    """A context manager that shows a progress bar if its block takes longer than a second.
 
     Args:
-        total: the amount of work. While it is None, nothing is shown.
-        hidden: whether to show nothing, because the command prints data on the same terminal.
+        total: the amount of work; None if it is not known yet, in which case no bar is shown.
+        hidden: whether to show no bar, because the command prints data on the same terminal.
     """
 
     def __init__(self, total: int | None, label: str, *, hidden: bool = False) -> None:

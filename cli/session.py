@@ -31,12 +31,13 @@ class Session:
 
     Attributes:
         store: the store's URL; None means the default store.
-        pool, namespace, conf, name: options that users of Ceph's tools can give instead of a URL,
-            as in ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``.
+        pool, namespace, conf, name: Ceph's own options (``-p POOL -N NAMESPACE -c CONF -n
+            client.ID``), which users can give instead of a URL.
         timeout: the seconds that each call to the store or the sequencer may take; None means no
             limit.
         debug: whether to show the traceback of errors.
-        mac_key_file: the path of the file with the log's MAC key; None means the environment's.
+        mac_key_file: the path of the file with the log's MAC key; None means the path in the
+            environment, if there is one.
         log: the name of the command's log, if it has exactly one.
     """
 
@@ -85,11 +86,11 @@ class Session:
 
     @contextmanager
     def connect(self, *, create: bool = False) -> Iterator[zlog.Store]:
-        """Open the store for a ``with`` block.
+        """Open the store, and close it at the end of the ``with`` block.
 
         Args:
             create: whether to create an embedded store if it does not exist. Only commands that
-                create logs set this, so a typing error elsewhere creates no store.
+                create logs set this, so that a mistyped path does not create a store.
 
         Raises:
             click.UsageError: the URL is invalid.

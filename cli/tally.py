@@ -10,10 +10,9 @@ from zlog.cli.render import entries_of
 
 
 class Tally:
-    """Counts appended entries, and reports how many are in the log if its block fails.
+    """Counts appended entries. If its ``with`` block fails, it reports how many are in the log.
 
-    Use it as a context manager around the appends. It reports after any failure, whether of the
-    log, the input or the output, and after a signal.
+    It does so after any error or signal, so that the user knows where to continue.
 
     Attributes:
         count: how many entries, counted from the beginning of the input, are in the log.
@@ -41,10 +40,10 @@ class Tally:
         self._unknown = 0
 
     def failed(self, error: ZlogError) -> list[int]:
-        """Count the entries of a batch whose append failed, and return their positions.
+        """Note that the append of a batch has failed. Returns the positions that are now counted.
 
-        Only the entries before the first one that is missing are counted. If the store timed out,
-        others may be in the log too. If the error has no positions, nothing was sent.
+        Only the entries before the first missing one are counted. Others that are in the log, or
+        may be there after a timeout, are reported separately at the end.
         """
         known = list(error.positions)
         prefix = known.index(None) if None in known else len(known)

@@ -19,8 +19,8 @@ class Look:
 
     Attributes:
         logs: the state of each log, by name.
-        contents: the contents of some logs, each with the time at which this or an earlier poll
-            read it, in seconds since 1970.
+        contents: the contents of some logs, by name. The first number is the time at which this
+            poll or an earlier one read them, in seconds since 1970.
         left_out: how many logs were not polled because there are too many.
         sequencer: the leading sequencer's answer to STATUS, if it answered.
         sequencer_error: why the leading sequencer did not answer.

@@ -10,13 +10,13 @@ _logger = logging.getLogger(__name__)
 
 
 class FailuresLogged:
-    """Logs an exception of a ``with`` block, and continues after the block.
+    """A context manager that logs an exception of its block instead of raising it.
 
-    An error of the store is logged as one line, and any other error with its traceback.
+    An error of the store is logged as one line, and any other exception with its traceback.
 
     Args:
-        what: a description of the failure, as a format for ``values``.
-        values: the arguments of the format.
+        what: the message to log. It is a format string, like those of the module ``logging``.
+        values: the arguments of the format string.
 
     Attributes:
         failed: whether the block raised an exception.

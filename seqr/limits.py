@@ -9,10 +9,7 @@ from zlog.limits import GRANT_COUNT_MAX
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on connections, logs and the load on the store.
-
-    The size of a grant is limited by the protocol (``zlog.limits.GRANT_COUNT_MAX``).
-    """
+    """Limits on a sequencer's connections and logs, and on its load on the store."""
 
     connections_max: int = 1024
     """Number of connections. Another connection is answered LIMIT and closed."""

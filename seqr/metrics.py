@@ -68,10 +68,10 @@ _LOGS: _Rows = {
 
 @contextmanager
 def served(listen: str | None, status: Callable[[], Status]) -> Iterator[None]:
-    """Serve metrics during a ``with`` block of the event loop's thread.
+    """Serve metrics until the end of the ``with`` block, which must run in the event loop's thread.
 
     Args:
-        listen: ``HOST:PORT``; None does nothing.
+        listen: the ``HOST:PORT`` to listen on; None means no metrics.
         status: a function that returns the answer to STATUS; it is called in the event loop.
 
     Raises:

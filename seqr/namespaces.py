@@ -53,10 +53,10 @@ class Stores:
         self._others: dict[Namespace, asyncio.Future[AsyncioIo]] = {}
 
     async def of(self, namespace: Namespace) -> AsyncioIo:
-        """Return an Io for the store of a namespace, which is opened if necessary.
+        """Return the I/O of a namespace's store. Open the store if it is not open yet.
 
         Raises:
-            LogNotFound: either this store or the namespace is not on Ceph.
+            LogNotFound: the sequencer's own store or the namespace is not on Ceph.
             StoreUnavailable: the pool cannot be opened.
         """
         first = self.first.store

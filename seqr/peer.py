@@ -29,13 +29,13 @@ class _Owner(Protocol):
 
 
 class Peer(asyncio.Protocol):
-    """The transport of a connection, which stops reading while the peer does not read.
+    """A client's network connection, with or without TLS.
 
-    The server answers requests after the greeting, which follows the TLS handshake if TLS is used.
+    If the client does not read its answers, the sequencer stops reading its requests.
 
     Attributes:
-        ip: the peer's address; empty if it is unknown.
-        heard: when the peer last sent anything, on the event loop's clock.
+        ip: the client's IP address; empty if it is unknown.
+        heard: when the client last sent anything, on the event loop's clock.
         ended: a future that is done once the connection has ended.
     """
 

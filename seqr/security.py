@@ -12,17 +12,15 @@ from zlog.seqr.machine.admission import Admission
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The paths of the files that secure a sequencer. It reads them when it starts.
-
-    An empty path means no file.
+    """The paths of a sequencer's certificates and tokens. An empty path means no file.
 
     Attributes:
-        certificate: the sequencer's certificate (PEM). If it is given, the sequencer accepts only
-            TLS.
-        key: its private key (PEM), if it is not in the same file.
-        client_ca: certificates of authorities (PEM). If given, a client needs a certificate signed
-            by one of them.
-        token_file: the accepted tokens, one per line. If given, a client needs one of them.
+        certificate: the sequencer's certificate (PEM). With it, the sequencer accepts only TLS.
+        key: the certificate's private key (PEM), if it is in another file.
+        client_ca: certificates of authorities (PEM). With them, each client needs a certificate
+            that one of these authorities has signed.
+        token_file: the accepted tokens, one per line. With them, each client needs one of the
+            tokens.
         token_optional: whether clients without a token are also accepted.
     """
 
@@ -65,10 +63,10 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return the credentials for other sequencers, which must use the same files.
+        """Return the credentials for other sequencers, which must have the same files as this one.
 
         Args:
-            given: the credentials from the URL and the environment, with the trusted authorities.
+            given: the credentials from the store's URL and the environment.
         """
         return Credentials(
             given.ca,

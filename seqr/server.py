@@ -97,11 +97,11 @@ class Server:
         return self._machine.used(namespace)
 
     def halt(self, *, cut: bool) -> None:
-        """Stop granting and accepting connections.
+        """Stop granting positions, and refuse new connections.
 
         Args:
-            cut: whether to also close all connections, so that clients and standbys look for a
-                leader.
+            cut: whether to close the existing connections too, so that clients and standbys look
+                for another leader.
         """
         if self._listener is not None:
             self._listener.close()
@@ -156,9 +156,10 @@ class Server:
         return connection, refusal
 
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
-        """Count a refused or closed connection, and perhaps log it.
+        """Count a connection that was refused or closed, and log it, but not too often.
 
-        One line is logged per reason and ``complaint_s`` seconds, without any text from the peer.
+        For each reason, at most one line is logged in ``complaint_s`` seconds. It contains no text
+        from the client.
         """
         self._machine.count(reason)
         due, more = self._complaints.get(reason, (-math.inf, 0))

@@ -137,11 +137,11 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def client_address(advertise: str | None, host: str, port: int, tls: bool = False) -> str:
-    """Return the address for clients. Raises ValueError if they cannot connect to it.
+    """Return the sequencer's address for clients. Raises ValueError if they cannot connect to it.
 
     Args:
-        advertise: ``HOST:PORT``, where port 0 stands for ``port``; None means ``host`` and
-            ``port``.
+        advertise: the ``HOST:PORT`` for clients; None means ``host`` and ``port``. If its port is
+            0, ``port`` is used.
     """
     if advertise is not None:
         host, wanted = parse_host_port(advertise)
@@ -192,12 +192,11 @@ async def serve(
     """Serve the logs of a store until ``stop`` is set, and then hand them over.
 
     Args:
-        store: the store whose logs it serves; the caller closes it.
+        store: the store with the logs. The caller closes it.
         limits, lease_seconds, security, metrics: see :func:`run`.
-        namespaces: the namespaces, besides the store's own, in which the sequencer announces
-            itself.
-        note_role: a function that is called with the role in the store's namespace, whenever the
-            role in a namespace has changed.
+        namespaces: further namespaces in which the sequencer announces itself.
+        note_role: a function that is called when the sequencer's role in any namespace has changed.
+            Its argument is the role in the store's own namespace.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)

@@ -262,11 +262,11 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
-    """Find the entries of a batch that come after later entries of the batch in the log.
+    """Find the entries of a batch that the log holds after entries that follow them in the batch.
 
-    Returns runs of consecutive entries, each as their indexes and the largest number of later
-    entries that precede one of them. An entry moves back if another client filled or took its
-    position.
+    Such an entry has moved back, because another client filled or took its position. Adjacent
+    entries that moved back form a run. The result has, for each run, the indexes of its entries in
+    the batch, and the largest number of later entries that precede one of them in the log.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that ascending positions go to the end of this list

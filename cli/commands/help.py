@@ -10,11 +10,7 @@ from zlog.cli.output import Output
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> click.Context:
-    """Return the click context of the command with this path, such as ``cursor ls``.
-
-    Raises:
-        click.UsageError: the command does not exist.
-    """
+    """Return the context of the command with a path such as ``cursor ls``, or raise UsageError."""
     for word in words:
         group = ctx.command
         if not isinstance(group, Group):

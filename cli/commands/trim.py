@@ -19,10 +19,9 @@ from zlog.cli.session import Session, pass_session
 
 @contextmanager
 def _full_store() -> Iterator[None]:
-    """Change the hint of the error if the store is too full to trim.
+    """If a trim in the ``with`` block fails because the store is full, suggest how to get space.
 
-    A trim must write a record, and a full store may not have space for it. Removing a log then
-    helps.
+    A trim writes a record, which may not fit into a full store.
     """
     try:
         yield

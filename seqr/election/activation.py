@@ -25,7 +25,7 @@ from zlog.view import View
 
 
 class Activation:
-    """Makes this sequencer the sequencer of a log, and releases the log.
+    """Takes over logs on behalf of this sequencer, and releases them.
 
     All methods raise ZlogError if the store fails.
 
@@ -40,10 +40,10 @@ class Activation:
         self._limits = limits
 
     async def lives(self, log: LogAddress, epoch: int) -> bool:
-        """Return whether an epoch that a client reports as ended is still usable.
+        """Return whether a log's epoch is still usable, although a client has reported its end.
 
-        It is unusable if a later epoch has begun, if the log's view names another sequencer, or if
-        one of the log's objects refuses the epoch or is full.
+        An epoch has ended if a later one has begun, if the log's view names another sequencer, or
+        if one of the log's objects refuses the epoch or is full.
 
         Raises:
             LogNotFound: no log has this name and id.
@@ -62,7 +62,7 @@ class Activation:
 
         Raises:
             LogNotFound: no log has this name and id.
-            NotLeader: another sequencer leads there.
+            NotLeader: this sequencer does not lead in the log's namespace.
         """
         namespace = Namespace.of(log)
         io = await self._stores.of(namespace)

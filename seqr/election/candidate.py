@@ -39,17 +39,15 @@ class Role(str, enum.Enum):
 
 
 class Candidate:
-    """A sequencer's candidacy in one namespace, where it stands by or leads.
+    """A sequencer's part in the election of one namespace's leader.
 
-    A standby becomes the leader when it gets the lease. If the leader then cannot reach the store,
-    its role is in doubt until it renews the lease or learns that it has lost it.
-
-    A leader in doubt keeps its logs. This does no harm, because a standby that takes over seals the
-    old leader's epochs.
+    A standby becomes the leader when it gets the lease. A leader that cannot reach the store is in
+    doubt whether it still has the lease. It continues to serve its logs until it knows. This does
+    no harm, because a new leader seals the epochs of the old one.
 
     Args:
-        note: a function that is called with this candidate when it gets the lease, repeatedly while
-            it is in doubt, and when it has stepped down.
+        note: a function that is called with this candidate when it becomes the leader, repeatedly
+            while it is in doubt, and when it no longer leads.
         guest: whether it is a candidate only because a client asked for a log. A guest is not
             listed, and does not try to regain a lost lease.
         watch: a function that creates the watch of the leader's process. Its argument is the
@@ -109,10 +107,10 @@ class Candidate:
             self._watch.stop()
 
     async def resign(self) -> bool:
-        """Give up the lease after ``run`` has ended. Returns whether a standby can take it.
+        """Leave the election after ``run`` has ended. Returns True if a standby can take the lease.
 
         Raises:
-            ZlogError: the store did not confirm this. The lease then expires by itself.
+            ZlogError: the store failed. The lease then expires by itself.
         """
         leads, self.role = self.role is not Role.STANDBY, Role.STANDBY
         await self.lease.leave()
@@ -160,8 +158,8 @@ class Candidate:
     def _is_gone(self, leader: Holder) -> bool:
         """Return whether the leader's process has ended, so that its lease may be broken.
 
-        If a sequencer has regained a lease that was broken, it was still running. Its lease is then
-        left to expire, and not broken a second time.
+        Each process can lose its lease in this way only once. If it has regained the lease, it was
+        still running, and the lease must expire by itself.
         """
         former_self = leader.description == self._address
         return leader.cookie not in self._broken and (former_self or self._watch.gone(leader))

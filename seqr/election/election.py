@@ -38,14 +38,14 @@ _SUCCESSION_POLL_SECONDS = 0.02
 
 
 class Election:
-    """A sequencer's candidates: one for each namespace in which it may lead.
+    """The elections of leaders in which a sequencer takes part, one for each namespace.
 
-    The sequencer is always a candidate in the namespaces that it was started for. It becomes a
-    guest in another namespace when a client asks it for a log there, and leaves when clients no
+    The sequencer always takes part in the elections of the namespaces that it was started for. When
+    a client asks it for a log in another namespace, it takes part there as a guest until clients no
     longer use that namespace.
 
     Args:
-        also: the namespaces that it was started for, besides the first store's own.
+        also: further namespaces that the sequencer was started for, besides the store's own.
         note_role: a function that is called when the sequencer's role in a namespace has changed.
     """
 
@@ -75,12 +75,13 @@ class Election:
         self._leading: dict[Namespace, asyncio.Task[None]] = {}
 
     async def start(self, server: Server) -> None:
-        """Become a candidate in each namespace that the sequencer was started for.
+        """Take part in the elections of the namespaces that the sequencer was started for.
 
-        The call returns once the sequencer is announced in those namespaces that it leads.
+        The call returns once the leader of each namespace is known. If this sequencer leads there,
+        it has then announced itself.
 
         Raises:
-            ZlogError: this sequencer can never be a candidate in one of the namespaces.
+            ZlogError: in one of the namespaces, this sequencer can never announce itself.
         """
         self._server = server
         for namespace in self._own:
@@ -99,10 +100,12 @@ class Election:
         return Role.STANDBY if home is None else home.role
 
     async def candidate(self, namespace: Namespace) -> Candidate:
-        """Return the candidate of a namespace, once it has found the leader.
+        """Return this sequencer's candidate in a namespace, which is created if it does not exist.
+
+        The call waits until the candidate knows the namespace's leader.
 
         Raises:
-            ZlogError: the store does not open, or the leader could not be found.
+            ZlogError: the store cannot be opened, or the candidate could not find the leader.
         """
         candidate = self._candidates.get(namespace)
         if candidate is None:

@@ -33,11 +33,11 @@ UNUSED_SECONDS = 60.0
 
 @dataclass(eq=False)
 class Leadership:
-    """A period in which a sequencer leads a namespace.
+    """The work of a sequencer while it leads a namespace.
 
-    The leader announces itself in the directory, takes over the logs of its predecessor, and
-    maintains all logs of the namespace. For its successor, it lists the logs that clients have
-    open. A log that is missing in this list is taken over when a client asks for it.
+    It announces itself in the directory, takes over its predecessor's logs, and maintains all logs.
+    It also lists the logs that clients have open, so that its successor can take them over at once.
+    Its successor takes over all other logs when clients ask for them.
     """
 
     _namespace: Namespace

@@ -33,12 +33,11 @@ per lease."""
 
 
 class Lease:
-    """The lease on a namespace, and the list of its sequencers, as one sequencer uses them.
+    """One sequencer's access to the lease on a namespace, and to the list of sequencers there.
 
     All methods raise ZlogError if the store refuses the call or does not answer in time. A failed
-    call may still have taken effect.
-
-    In a store that is not on Ceph, every candidate leads. Only tests and benchmarks use this.
+    call may still have taken effect. In a store that is not on Ceph, every sequencer gets the
+    lease. Only tests and benchmarks use such stores.
 
     Args:
         cookie: an id that no other process has, even at the same address.
@@ -61,9 +60,11 @@ class Lease:
         return max(0.0, self._end - self._io.monotonic())
 
     async def take(self, patience: float, *, only_renew: bool = False) -> bool:
-        """Take or renew the lease, within ``patience`` seconds.
+        """Take or renew the lease. Returns False if another sequencer has it.
 
-        Returns False if another sequencer has it or, with ``only_renew``, if it has expired.
+        Args:
+            patience: the timeout, in seconds.
+            only_renew: whether to renew the lease only, and to return False if it has expired.
         """
         # The time starts before the request, so the lease ends here before it ends at the OSD.
         began = self._io.monotonic()

@@ -61,9 +61,11 @@ class RadosLock:
     shared: bool = False
 
     async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
-        """Take or renew the lock for ``seconds``. Returns False if another holder has it.
+        """Take or renew the lock. Returns False if another holder has it.
 
-        With ``only_renew``, returns False if this holder does not have the lock.
+        Args:
+            seconds: the time after which the lock expires unless it is renewed.
+            only_renew: whether to renew the lock only, and to return False if this holder lacks it.
 
         Raises:
             StoreTimeout: the store did not answer in time. The request may still take effect.
@@ -152,11 +154,7 @@ def encode_get_info(name: str) -> bytes:
 
 
 def decode_info(reply: bytes) -> list[Holder]:
-    """Read the reply of ``get_info``.
-
-    Raises:
-        CorruptEntry: the reply is malformed.
-    """
+    """Decode the holders of a lock. Raises CorruptEntry if the reply is malformed."""
     try:
         reader = _Reader(reply).frame()
         return [_holder(reader) for _ in range(reader.number())]

@@ -41,8 +41,8 @@ class DutyStatus:
         failures: the number of logs on which a round failed.
         trimmed: the number of positions that retention trimmed.
         reclaimed: the number of stripes whose objects were removed.
-        ended: when the last round ended, on the monotonic clock; before the first round ends, when
-            this sequencer began to lead.
+        ended: when the last round ended, on the monotonic clock. Before the first round ends, this
+            is the time at which the sequencer began to lead.
     """
 
     rounds: int = 0
@@ -59,12 +59,12 @@ class DutyStatus:
 
 
 class Duties:
-    """Enforces the retention of logs (``zlog retention``), and removes unneeded stripe objects.
+    """Trims logs according to their retention, and removes stripe objects that nobody needs.
 
-    An object is left over if a client dies before it removes it, or cannot reach it.
+    A client leaves such objects if it dies before it has removed them, or cannot reach them.
 
-    Each round maintains all logs that the directory lists as having a retention. This list may be
-    wrong, so a round also maintains a few other logs, and corrects the list for them.
+    Each round maintains all logs that the directory lists as having a retention. The list may be
+    wrong, so each round also checks a few other logs, and corrects the list.
     """
 
     def __init__(self, io: Io, status: DutyStatus | None = None) -> None:

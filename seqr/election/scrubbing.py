@@ -50,12 +50,12 @@ class ScrubStatus:
 class Scrubbing:
     """Audits the logs of a namespace one after another, and repairs damaged replicas.
 
-    Every other round reads the primary replicas, as clients do. The rounds between read replicas
-    chosen at random, so that each replica is read sooner or later. They skip bytestreams, because
-    an OSD may crash if its disk fails during such a read.
+    Rounds of two kinds alternate. One kind reads the primary replicas, as clients do. The other
+    reads randomly chosen replicas, so that each replica is read sooner or later. It skips
+    bytestreams, because an OSD may crash if its disk fails during such a read.
 
-    A leader does not know how far its predecessor got. So it starts at a random log and position,
-    with a randomly chosen kind of round.
+    A new leader does not know how far its predecessor got. So it chooses the first log, position
+    and kind of round at random.
 
     Args:
         bytes_per_second: the rate at which data may be read.

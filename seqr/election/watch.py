@@ -30,10 +30,10 @@ its listening socket."""
 
 
 class LeaderWatch:
-    """Watches one leader at a time.
+    """Keeps a connection to the leader's process, to notice when the process ends.
 
     Args:
-        notify: a function that is called when the leader may have ended.
+        notify: a function that is called when the process may have ended.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class LeaderWatch:
             self._task = asyncio.ensure_future(self._watch(leader.description))
 
     def gone(self, leader: Holder) -> bool:
-        """Return whether the watched leader's address refuses connections.
+        """Return whether the address of a leader that is being watched refuses connections.
 
-        Any other failure may be a fault of the network, so it does not count.
+        The leader's process has then ended. Other errors do not prove this: the network may be at
+        fault.
         """
         return leader.cookie == self._cookie and self._gone
 

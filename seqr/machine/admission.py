@@ -29,14 +29,12 @@ class Reason(str, enum.Enum):
 
 @dataclass(slots=True)
 class Greeting:
-    """The progress of one connection through the checks.
-
-    If a token is required, the sequencer answers the client's HELLO with a challenge.
+    """What a new connection has shown so far, before the sequencer answers its requests.
 
     Attributes:
         certified: whether the client has shown a certificate or does not need one.
         number: the random number in the client's HELLO.
-        challenge: the challenge that was sent, if any.
+        challenge: the challenge to the client, if it must prove that it knows a token.
     """
 
     certified: bool = True

@@ -43,12 +43,12 @@ _pack = FRAME.pack
 
 
 class Machine:
-    """All connections and logs of one sequencer process.
+    """Serves all connections and logs of one sequencer process. It does no I/O itself.
 
     Args:
         describe: a function that returns additional fields for the answer to STATUS.
-        admission: the rules that decide who is served; None serves all clients.
-        identity: the identity of the store whose logs the machine serves; empty if unknown.
+        admission: the rules that decide which clients are served; None serves all.
+        identity: the identity of the store that holds the logs; empty if unknown.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Machine:
         self._quotas.remove(connection)
 
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
-        """Take a chunk of a connection's stream, of any length.
+        """Answer a chunk of a connection's stream, and return what the driver must do.
 
-        It is faster to pass the chunk to ``connection.answer`` first. Then call this method,
-        without data, only if the connection is ``unfinished``.
+        To save time, the driver can pass the chunk to ``connection.answer`` first. It then calls
+        this method only if the connection is ``unfinished``, and without data.
         """
         if connection.closed:
             return []
@@ -118,11 +118,11 @@ class Machine:
             data = b""
 
     def activated(self, address: LogAddress, grant: Grant) -> list[Effect]:
-        """Report to the machine that a log was taken over.
+        """Begin to grant positions of a log that the driver has taken over.
 
         Raises:
             ValueError: the epoch is not above all earlier ones, so positions could be granted
-                twice. The caller must report this as a failed activation.
+                twice. The driver must report that the activation has failed.
         """
         log = self._logs[address]
         if self._stopping:
@@ -312,9 +312,13 @@ class Machine:
             turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
-        """Answer an OPEN, or let it wait. The caller must refuse it if the result is not OK.
+        """Answer an OPEN now, or when the driver has taken over the log.
 
-        If it reports that an epoch has ended, this is checked first, while grants continue.
+        If the client reports that an epoch has ended, the driver first checks this. Other clients
+        still get positions during the check.
+
+        Returns:
+            OK, or the code with which the caller must refuse the OPEN.
         """
         if self._stopping:
             return Code.UNAVAILABLE
@@ -372,9 +376,9 @@ class Machine:
                 turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
     def _new_log(self, address: LogAddress) -> LogState | None:
-        """Add a log. Returns None if there are too many logs and all of them are in use.
+        """Add a log. Returns None if there are already too many logs, and all of them are in use.
 
-        To make space, it may forget an unused log, which is taken over again when a client opens
+        If one of them is not in use, it is forgotten. It is taken over again when a client opens
         it.
         """
         if len(self._logs) >= self.limits.logs_max:

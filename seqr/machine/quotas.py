@@ -34,10 +34,7 @@ class Quotas:
         return True
 
     def say_hello(self, connection: Connection) -> bool:
-        """Count a connection as a client's. Returns False if there are too many clients.
-
-        Call this when its HELLO arrives. A client that uses TLS could not read an earlier refusal.
-        """
+        """Count a client that has sent its HELLO. Returns False if there are too many clients."""
         if not connection.counted:
             limits, clients = self._limits, self._clients
             connection.counted = (

@@ -17,13 +17,13 @@ _COMPACT_MIN = 64
 
 
 class Connection(Stream["LogState"]):
-    """A client's connection.
+    """The sequencer's state of one client's connection.
 
     Attributes:
         origin: the client's IP address.
-        counted: whether it has sent a HELLO and counts towards the limit of clients.
-        greeting: how far it has come in the checks that precede its first request.
-        outstanding: the number of its OPENs and WAITs that are not answered yet.
+        counted: whether the client has sent a HELLO and counts towards the limit of clients.
+        greeting: what the client has shown before its first request.
+        outstanding: the number of OPENs and WAITs that are not answered yet.
         open: an OPEN whose payload has not arrived completely, if any.
     """
 
@@ -52,11 +52,11 @@ class Wait:
 
 
 class WaitHeap:
-    """A heap of waiting requests, ordered by position or by the time in seconds at which they end.
+    """A heap of waiting requests, ordered by the position or by the time at which the wait ends.
 
-    Each request is in two heaps, one of each kind. When it is answered through one of them, it
-    stays in the other until it reaches the top, or until more than half of the requests there are
-    answered. So a heap is at most about twice as large as the number of unanswered requests.
+    Each request is in one heap of each kind, because either event can end its wait. When a request
+    was answered through one heap, the other heap keeps it until it reaches the top, or until most
+    requests in that heap are answered. So a heap stays less than about twice as large as necessary.
     """
 
     __slots__ = ("_answered", "_heap", "_order")
@@ -111,17 +111,17 @@ class Opener(NamedTuple):
 
 
 class LogState(LogTail):
-    """A log that clients have opened. The base class stores its epoch and tail.
+    """What the sequencer knows about a log that clients have opened.
 
-    A log is idle (``epoch`` is 0) until the sequencer has taken it over. It becomes idle again when
-    a higher epoch becomes known.
+    A log is idle, with epoch 0, until the sequencer has taken it over. It is idle again as soon as
+    the sequencer learns of a higher epoch.
 
     Attributes:
         epoch_last: the highest epoch in which the log was active here. The next one must be higher.
         first: the first position of the newest epoch.
         granted_before: the number of positions granted in earlier epochs.
         handles: the number of connections that have the log open.
-        checked: the time of the last check of the epoch, or of the next check if one is planned.
+        checked: the time of the next check of the epoch or, if none is planned, of the last check.
     """
 
     __slots__ = (
@@ -196,8 +196,8 @@ class Activate(NamedTuple):
     """Asks the driver to take over a log in a new epoch, and to report the result.
 
     Attributes:
-        epoch: the active epoch if a client reports that it has ended; otherwise 0. The driver must
-            check such a report, and take over the log only if it is true.
+        epoch: 0, or the active epoch if a client reports that it has ended. In this case, the
+            driver must check the report first, and take over the log only if the report is true.
         delay: how many seconds to wait before the check.
     """
 

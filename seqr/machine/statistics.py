@@ -16,7 +16,7 @@ _STEP_S = 1.0
 class Rate:
     """The rate at which a counter has grown over about the last ten seconds.
 
-    It takes samples only when requests arrive, so a burst after a pause is measured from its start.
+    After a longer pause between requests, the rate is measured from the first request after it.
     """
 
     def __init__(self, now: float) -> None:

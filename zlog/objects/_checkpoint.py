@@ -16,10 +16,9 @@ def cursor_name(space: str) -> str:
 
 
 async def begin_space(port: LogPort, name: str, tail: int) -> None:
-    """Write the first checkpoint of a space, which is empty.
+    """Create a space that begins at ``tail``, by writing an empty checkpoint.
 
-    The space begins at ``tail``. Before this call, the caller must read the tail and then check
-    that no entry below it belongs to the space.
+    The caller must read the tail first, and then check that no entry below it belongs to the space.
     """
     await port.set_cursor(cursor_name(name), tail)
     await _append_manifest(port, name, "", tail, [], Sum(), {})

@@ -25,14 +25,14 @@ class Outcome(NamedTuple):
     """The outcome of a transaction.
 
     Attributes:
-        code: what was decided.
+        code: the decision.
         position: the position of the entry that decided the transaction.
-        results: the results of a committed transaction's commands; empty if the code is
-            ``repeated`` and the space no longer stores the results.
+        results: the results of the commands, if the transaction was committed. They are missing if
+            the code is ``repeated`` and the space no longer stores them.
         error: why the transaction was rejected.
-        items: the items that changed after the transaction had read them.
+        items: the objects, keys and ranges that have changed since the transaction read them.
         attempt: the number of the attempt that decided the transaction.
-        committed: if the code is ``repeated``, whether the earlier transaction was committed.
+        committed: if the code is ``repeated``, whether the earlier attempt was committed.
     """
 
     code: Code
@@ -53,13 +53,13 @@ class Decision(NamedTuple):
 
 
 class Decided:
-    """Remembers the most recently decided transactions, by id, and the newest results.
+    """Remembers, by the transaction's id, the newest decisions on transactions and their results.
 
-    Checkpoints contain this table. So a client whose entry was trimmed before it could apply it
-    still finds the result. Decisions never depend on results.
+    Checkpoints contain both. So a client can find out what became of its transaction even if the
+    entry was trimmed before the client applied it.
 
     Attributes:
-        floor: no decision at or above this position has been forgotten.
+        floor: all decisions at or above this position are remembered.
     """
 
     def __init__(

@@ -22,12 +22,12 @@ _POSITIONS_MIN = 64
 
 
 class Window(NamedTuple):
-    """One window of the log, with the entries of a space in it.
+    """One window of the log, and which of its entries belong to a space.
 
     Attributes:
-        columns: the window as read from the log. It may contain entries that are not the space's.
-        rows: the indexes in ``columns`` of the space's entries.
-        gaps: the positions that hold no entry; see :class:`Columns`.
+        columns: all entries of the window. Some may belong to other spaces or programs.
+        rows: the indexes, in ``columns``, of the entries that belong to the space.
+        gaps: the positions of the window that hold no entry.
     """
 
     columns: Columns
@@ -36,12 +36,12 @@ class Window(NamedTuple):
 
 
 class Feed:
-    """Reads the entries of a space from a position on.
+    """Reads the log from a position on, and finds the entries of one space.
 
     Args:
-        port: the access to the log.
-        tag: the tag of the space.
-        position: the first position.
+        port: gives access to the log.
+        tag: the tag that all entries of the space have.
+        position: the position at which to begin.
     """
 
     def __init__(self, port: LogPort, tag: str, position: int) -> None:

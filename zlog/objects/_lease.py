@@ -44,7 +44,7 @@ class Lease:
             raise LockLost(f"the lease of lock {self.name!r} under token {self.token} has ended")
 
     async def renew(self) -> None:
-        """Renew the lease. Its time then starts at the beginning of this call.
+        """Renew the lease, so that it lasts its full time from the start of this call.
 
         Raises:
             LockLost: another client has the lock.
@@ -122,10 +122,11 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw a request for a lock whose token, the position of its entry, is unknown.
+    """Withdraw a request for a lock if it is unknown whether the request is in the log.
 
-    Appending the request again under the same id reveals the position of the first entry. If the
-    log still does not answer, a lock that was granted expires with its lease.
+    Only the request's token, which is the position of its entry, allows to withdraw it. Appending
+    the same request again under the same id reveals the token. If this fails too, the lock may be
+    granted, and then expires with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)

@@ -61,10 +61,10 @@ _MARKS_MAX = 8
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part of an object's state in a checkpoint.
+    """A part of a checkpoint. It contains all or some of the state of one object.
 
-    If ``kind`` is empty, the chunk contains the decided transactions, and ``object`` contains their
-    results as JSON. Older versions ignore these results.
+    One chunk, with an empty ``kind``, contains the decided transactions instead. Its ``object`` has
+    their results as JSON, which older versions of zlog ignore.
     """
 
     object: str
@@ -108,20 +108,19 @@ class Frozen:
 
 
 class Machine:
-    """A space's objects, and the outcomes of transactions.
+    """A space's state at one position of the log: its objects, and the outcomes of transactions.
 
     Args:
         types: the classes of user-defined types, by their names in the log.
-        position: the first position to apply, at which the space is still empty.
+        position: the position of the first entry to apply. The space is empty before it.
 
     Attributes:
         position: the position of the next entry to apply.
         objects: the objects, by name.
         decided: the most recently decided transactions.
-        changes: a list to which changes are added, which the caller clears; None records no
-            changes.
-        wanted: maps the ids of the marks at which to take a snapshot to these snapshots, or to None
-            before they are taken.
+        changes: a list that collects the changes until the caller clears it; None collects nothing.
+        wanted: the snapshots to take: maps the id of each mark to the snapshot, or to None until
+            the mark is applied.
     """
 
     def __init__(self, types: Mapping[str, type[Replicated]], position: int) -> None:
@@ -197,11 +196,11 @@ class Machine:
     def invalid(
         self, reads: Iterable[Read], ranges: Iterable[Range], snapshot: int
     ) -> list[tuple[str, object]]:
-        """Return the items of a read set that have changed.
+        """Return what has changed since a transaction read it: objects, keys and ranges.
 
-        A key is unchanged if its version is the one that was read. A range is unchanged if no key
-        in it was put since then and it still has as many keys, so that none was removed either
-        (docs/decisions/0022-objects.md).
+        A key has changed if its version is not the one that was read. A range has changed if one of
+        its keys was put after the snapshot. It has also changed if it has another number of keys,
+        because some were removed (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
         for name, key, version in reads:
@@ -262,10 +261,10 @@ class Machine:
             self._state_for(position, op)
 
     def digests(self) -> dict[str, str]:
-        """Return the digest of each object of a user-defined type.
+        """Return the digests of the objects of user-defined types, by name.
 
-        Two versions of a class may encode the same state differently. So from version 2 on, the
-        name of a digest contains the version, and only digests of the same version are compared.
+        Two versions of a class may encode the same state differently. So the name also contains the
+        version of the class from version 2 on, and only digests of the same version are compared.
         """
         return {
             name if state.class_version == 1 else f"{name}\0{state.class_version}": digest(

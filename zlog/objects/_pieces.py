@@ -66,10 +66,10 @@ def cut(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 class Joined:
-    """Restores the chunks of a checkpoint from the pieces into which they were cut.
+    """Joins the pieces of a checkpoint, and splits the result into chunks again.
 
     Attributes:
-        rest: the beginning of an incomplete chunk.
+        rest: the bytes of a chunk that is not complete yet.
     """
 
     def __init__(self) -> None:
@@ -91,10 +91,10 @@ class Joined:
 
 
 class Sum:
-    """Computes the size and digest of all pieces for a manifest.
+    """Computes the size and digest of a checkpoint's pieces, which its manifest records.
 
     Attributes:
-        size: the total size of the pieces in bytes.
+        size: the total size of the pieces so far, in bytes.
     """
 
     def __init__(self) -> None:

@@ -36,15 +36,16 @@ class Write(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fals
 
 
 class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=1):
-    """A transaction: commands that take effect once, if the values that it read are unchanged.
+    """A transaction, whose commands take effect only if nothing that it has read has changed.
 
     Attributes:
-        id: the transaction's id.
-        attempt: a number that is higher for each later attempt at the transaction.
-        snapshot: the transaction read the state with all entries below this position.
-        reads: the object, the key (None for the whole object) and the version of each value read.
-        ranges: the object, the first key, the end (or None) and the number of keys of each range
-            read.
+        id: the transaction's id. All attempts have the same id, and at most one takes effect.
+        attempt: the number of the attempt. Later attempts have higher numbers.
+        snapshot: the transaction has read the state after all entries below this position.
+        reads: for each value that was read, the object, the key (None for the whole object), and
+            the version.
+        ranges: for each range that was read, the object, the first key, the end (or None), and the
+            number of keys.
     """
 
     version: Version
@@ -67,12 +68,13 @@ class Manifest(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=F
     """The record that completes a checkpoint and lists its pieces.
 
     Attributes:
-        id: the id of the checkpoint's mark; empty for a space's first checkpoint, which has none.
-        start: the checkpoint has the effects of all entries below this position.
+        id: the id of the mark at which the snapshot was taken; empty for a space's first
+            checkpoint, which needs no mark.
+        start: the checkpoint contains the effects of all entries below this position.
         pieces: the positions of the pieces, in order.
         size: the size of all pieces in bytes.
         digest: the digest of all pieces.
-        objects: the digests of the objects of user-defined types, by name.
+        objects: maps the name of each object of a user-defined type to its digest.
     """
 
     version: Version
@@ -98,12 +100,12 @@ DecodeError = msgspec.DecodeError
 
 
 class Tags(NamedTuple):
-    """The tags of a space's entries.
+    """The tags by which the entries of one space are found in the log.
 
     Attributes:
-        space: the tag of all records.
-        checkpoint: a second tag of manifests.
-        piece: the tag of the pieces of checkpoints, which are not records.
+        space: the tag of all records, among them the manifests of checkpoints.
+        checkpoint: the second tag of each manifest.
+        piece: the tag of a checkpoint's pieces, which are not records.
     """
 
     space: str
@@ -178,11 +180,11 @@ deeper ones."""
 
 
 def owned(value: Any, levels: int = NESTING_MAX) -> Any:
-    """Return a copy of a value, which an object can keep.
+    """Copy a JSON value, so that the copy does not change when the caller changes the original.
 
     Raises:
-        TypeError, ValueError: the value is not a JSON value (None, bool, int of 64 bits, finite
-            float, str, list, or dict with keys of str), or is nested more than ``levels`` deep.
+        TypeError, ValueError: the value is not None, a bool, an int of 64 bits, a finite float, a
+            str, a list, or a dict with str keys, or it is nested more than ``levels`` deep.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -216,23 +218,14 @@ def given(value: Any) -> Any:
 
 
 def check_key(key: Any) -> str:
-    """Return ``key`` if it is valid.
-
-    Raises:
-        TypeError: ``key`` is not a str.
-    """
+    """Check a key, and return it. Raises TypeError if it is not a str."""
     if type(key) is not str:
         raise TypeError(f"a key must be a string, not {key!r}")
     return key
 
 
 def check_number(number: int) -> int:
-    """Return ``number`` if it is valid for a counter.
-
-    Raises:
-        TypeError: ``number`` is not an int.
-        ValueError: ``number`` takes more than 64 bits.
-    """
+    """Return an int. Raises ValueError if it exceeds 64 bits, and TypeError for other types."""
     if type(number) is not int:
         raise TypeError(f"a counter accepts only an int, not {number!r}")
     return owned(number)  # type: ignore[no-any-return]

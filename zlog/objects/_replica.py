@@ -45,11 +45,11 @@ LINEARIZABLE = 0.0
 
 
 class Event(NamedTuple):
-    """The changes that one entry made.
+    """The changes that one entry made, as far as the watch reports them.
 
     Attributes:
         position: the position of the entry. A later watch can continue at ``position + 1``.
-        changes: those of the changes that the watch reports, in order; at least one.
+        changes: the reported changes, in order; at least one.
     """
 
     position: int
@@ -72,17 +72,18 @@ class Replica(ProcessBound):
     """Keeps a copy of a space's state in this process, and updates it from the log.
 
     Args:
-        port: the access to the log.
+        port: gives access to the log.
         name: the name of the space.
         machine: the initial state.
         types: the classes of user-defined types.
 
     Attributes:
-        machine: the state. The replica replaces it if entries are trimmed before it has applied
-            them.
+        machine: the state. If entries are trimmed before they are applied, the replica replaces the
+            state by that of a checkpoint.
         failed: the error that has stopped the replica, or None.
-        torn: whether an entry was applied only partly.
-        listeners: functions that get each entry's position and changes, while the lock is held.
+        torn: whether the state may contain only a part of an entry's changes.
+        listeners: functions that are called with the position and the changes of each applied
+            entry, while ``port.lock`` is held.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class Replica(ProcessBound):
 
         Raises:
             Rejected: the object refuses the command.
-            OutcomeUnknown: the log did not answer in time, twice.
+            OutcomeUnknown: the log did not answer in time, not even after a second attempt.
             ResultLost: the command was executed, but its result is lost.
         """
         name = self.new_id()
@@ -327,11 +328,11 @@ class Replica(ProcessBound):
         return outcome.results[0]
 
     async def carry_out(self, op: tuple[Any, ...], id: str) -> Outcome:
-        """Execute one command, and return its outcome, which may lack the result.
+        """Execute one command, and return its outcome, in which the result may be missing.
 
         Raises:
             Rejected: the object refuses the command.
-            OutcomeUnknown: the log did not answer in time, twice.
+            OutcomeUnknown: the log did not answer in time, not even after a second attempt.
         """
         attempt = 0
         while True:

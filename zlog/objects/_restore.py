@@ -63,11 +63,7 @@ async def oldest(
 
 
 def manifest_of(entry: Entry) -> Manifest:
-    """Decode the manifest in an entry.
-
-    Raises:
-        Stopped: this version cannot read the entry as a manifest.
-    """
+    """Decode the manifest in an entry. Raises Stopped if this version cannot read it."""
     try:
         record = decode_record(entry.data)
         if not isinstance(record, Manifest):

@@ -21,17 +21,17 @@ class _Turn(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """Does a piece of work once for all callers that request it at about the same time.
+    """Combines the requests of callers that need the same work done, so that one run serves many.
 
-    A caller that arrives during a run must wait for the next one, since the current run began
-    before its request. The first of the waiting callers does the work for all.
+    A request that arrives during a run is not served by that run, which may have begun too early
+    for it. All such requests wait for the next run, and the first of them does the work for all.
 
     Args:
-        port: the access to the log.
+        port: gives access to the log.
         count: a function that returns a number that grows as the work progresses; see ``join``.
 
     Attributes:
-        began_at: the count when the current run began.
+        began_at: the number that ``count`` returned when the current run began.
     """
 
     def __init__(self, port: LogPort, count: Callable[[], int] = lambda: 0) -> None:
@@ -49,14 +49,17 @@ class Rounds(Generic[T]):
         seconds: float | None = None,
         seen: int = 0,
     ) -> T | None:
-        """Do the work, or wait until another caller has done it, and return the result.
+        """Return the result of a run that begins after this call, whoever does the work.
 
-        With ``seconds``, the call also accepts the result of the run that is under way. It returns
-        None if this takes longer, or at once if the count is already above ``seen``.
+        If ``seconds`` is given, the result of the current run is accepted, too. The call returns
+        None if that result takes longer than this, or at once if ``count`` is already above
+        ``seen``.
 
         Raises:
-            ReentrantCall: a signal handler calls this while its thread does the work.
-            StoreTimeout: another thread does the work, without progress for the handle's time-out.
+            ReentrantCall: a signal handler has interrupted the thread that does the work, and calls
+                this.
+            StoreTimeout: another thread does the work, and made no progress within the handle's
+                time-out.
         """
         while True:
             led: _Turn[T] | None = None

@@ -76,10 +76,10 @@ async def transact(
 
 
 async def _known(replica: Replica, id: str) -> int:
-    """Return the number of the attempt that was decided last for an id.
+    """Return the number of the last attempt at a transaction, or 0 if no attempt was decided yet.
 
     Raises:
-        AlreadyCommitted: a transaction with the id was committed.
+        AlreadyCommitted: one of the attempts was committed.
     """
     await replica.sync()
     known = replica.machine.decided.find(id)
@@ -196,11 +196,7 @@ async def _first_state(
 
 
 def check_id(id: str) -> str:
-    """Return ``id`` if it is valid for a transaction.
-
-    Raises:
-        ValueError: ``id`` is empty or too long.
-    """
+    """Check a transaction's id, and return it. Raises ValueError if it is empty or too long."""
     if not isinstance(id, str) or not 0 < len(id.encode()) <= ID_BYTES_MAX:
         raise ValueError(f"an id must be text of 1 to {ID_BYTES_MAX} bytes in UTF-8, not {id!r}")
     return id

@@ -43,13 +43,13 @@ class Replicated(ABC):
 
     @abstractmethod
     def apply(self, command: Any) -> Any:
-        """Apply a command to the state, and return a value for the caller of ``call``.
+        """Apply a command to the state, and return a result for the client that sent the command.
 
-        The method may keep or change the command. It may return lists and dictionaries that it
-        keeps, since the caller gets copies. It must copy any other mutable value that it returns.
+        The method may keep or change ``command``. Lists and dictionaries in the result may be parts
+        of the state, since the client gets copies. Any other mutable value must be copied.
 
         Raises:
-            Rejected: the object refuses the command, and has not changed.
+            Rejected: the object refuses the command. The state must not have changed.
         """
 
     @abstractmethod
@@ -344,11 +344,7 @@ class UserState(State):
 
 
 def typed(objects: Mapping[str, State], name: str, kind: str) -> State | None:
-    """Return an object after checking its type.
-
-    Raises:
-        WrongType: the object has another type.
-    """
+    """Return an object, or None if it does not exist. Raises WrongType if it has another type."""
     state = objects.get(name)
     if state is not None and state.kind != kind:
         raise WrongType(f"{name!r} is a {state.kind}, not a {kind}")

@@ -29,11 +29,7 @@ _DELETED = object()
 
 
 class TransactionState(ProcessBound):
-    """The reads and writes of a transaction, and its commit.
-
-    Attributes:
-        id: the transaction's id.
-    """
+    """Collects what a transaction has read and written, and commits it."""
 
     def __init__(self, replica: Replica, id: str, attempt: int) -> None:
         self.id = id
@@ -109,7 +105,7 @@ class TransactionState(ProcessBound):
         return self._machine.objects
 
     def validate(self) -> None:
-        """Continue with the replica's newest state.
+        """Check that nothing that was read has changed, and continue with the newest state.
 
         Raises:
             Conflict: a value that was read has changed.
@@ -272,8 +268,9 @@ class TransactionObject(ObjectView[R]):
 class Transaction(ProcessBound):
     """A transaction: its reads and writes take effect together, or not at all.
 
-    All reads see the state of one moment, with the transaction's own writes. If another client
-    changes a value that the transaction has read, its next read or its commit raises Conflict.
+    All reads see the state of one moment, together with the transaction's own writes. If another
+    client changes a value that was read, the transaction raises Conflict at its next read or at its
+    commit.
 
     Attributes:
         id: the transaction's id.

@@ -61,10 +61,10 @@ def cells_of(state: State | None, start: str, end: str | None) -> list[tuple[str
 
 
 def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str, str | None]:
-    """Return the first key and the end of a range of keys.
+    """Return the first key and the end of the range that the arguments describe.
 
     Raises:
-        ValueError: a prefix is given with a start or an end.
+        ValueError: both a prefix and a start or an end are given.
     """
     if prefix is None:
         return check_key("" if start is None else start), None if end is None else check_key(end)
@@ -74,11 +74,11 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
 
 
 class View:
-    """A view of one object.
+    """The base class of views, which read one object of a space.
 
     Attributes:
         name: the object's name.
-        kind: the name of its type in the log.
+        kind: the name of the object's type in the log.
     """
 
     kind = ""
@@ -265,9 +265,10 @@ class ObjectView(View, Generic[R]):
         self.kind = kind
 
     def read(self, look: Callable[[R], T]) -> T:
-        """Return the result of ``look``, which must not change the object.
+        """Call ``look`` with the object, and return its result.
 
-        The result must not be a part of the object that may change later; return a copy instead.
+        The function must not change the object. If the result contains parts of the object that may
+        change later, the function must copy them.
         """
 
         def at(state: UserState | None) -> T:

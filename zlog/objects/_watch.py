@@ -44,10 +44,11 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """Iterates over the changes of a space that match a filter, with one event per entry.
+    """Iterates over changes of a space that match a filter. Each event has one entry's changes.
 
-    The iteration ends only when the watch is closed. For a slow consumer, the watch buffers up to
-    ``limit`` events. Above that, it rereads the log from its position until it has caught up.
+    The iteration ends only when the watch is closed. If the consumer is slow, the watch buffers up
+    to ``limit`` events. After more events, it rereads the log from its position until it has caught
+    up.
 
     Attributes:
         position: where another watch must start to continue after the last event.
@@ -107,8 +108,8 @@ class Watching:
         """Return the next event, or None if the watch was closed.
 
         Raises:
-            PastLost: the log was trimmed above the watch's position. A new watch can start at
-                ``resume``.
+            PastLost: entries that the watch has not read yet were trimmed. A new watch can begin at
+                the error's ``resume``.
             Stopped: the replica can't continue.
         """
         try:

@@ -23,7 +23,8 @@ class PastLost(ZlogError):
     """Entries that a replica needs were trimmed, and no checkpoint replaces them.
 
     Attributes:
-        resume: the first position from which the state is known again; None if there is none.
+        resume: the lowest position from which the state is known again, so that a watch can begin
+            there; None if there is none.
     """
 
     hint = (
@@ -94,7 +95,7 @@ class Diverged(Stopped):
 class Rejected(ZlogError):
     """An object has refused a command. Nothing was changed.
 
-    ``Replicated.apply`` may raise this, but only depending on the state and the command.
+    ``Replicated.apply`` may raise this. The decision must depend only on the state and the command.
     """
 
     hint = "The message says why the object refuses it."
@@ -137,10 +138,10 @@ class AlreadyCommitted(ZlogError):
 
 
 class OutcomeUnknown(ZlogError):
-    """It is unknown whether a change took effect, because the log twice did not answer in time.
+    """It is unknown whether a change took effect, because the log did not answer in time.
 
     Attributes:
-        id: the id of the change. Repeat a transaction with this id, so that it takes effect once.
+        id: the id of the change. If you run a transaction again with this id, it takes effect once.
     """
 
     hint = "Run the transaction again with this `id`, so that it takes effect once."

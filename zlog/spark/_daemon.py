@@ -25,10 +25,10 @@ class Tracebacks:
 
 
 def hush(main: ModuleType) -> None:
-    """In a worker of Spark's daemon, suppress the errors of closed connections.
+    """Suppress errors of closed connections, if this process is a worker of Spark's daemon.
 
     Args:
-        main: the process's module ``__main__``.
+        main: the module ``__main__`` of this process.
     """
     program = getattr(main, "__spec__", None)
     if program is not None and program.name == "pyspark.daemon":

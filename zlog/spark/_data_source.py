@@ -64,9 +64,9 @@ class ZlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Check the options, and return the columns.
 
-        When a table is created, this also stores the options in the comment of its first column,
-        because Spark keeps the columns but does not pass the table's options to reads. The comment
-        is visible in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
+        When a table is created, its options are also stored with the first column, because Spark
+        does not pass them to later reads. They are visible as the column's comment in ``DESCRIBE
+        TABLE`` and ``SHOW CREATE TABLE``.
         """
         if _PROVIDER not in self.options:
             return StructType(_columns(SourceOptions.parse(self.options, streaming=None)))

@@ -63,11 +63,7 @@ class Planner:
         return self.log.call(lambda handle: _resolve(handle, place))
 
     def start(self) -> int:
-        """Return the position at which a read begins.
-
-        Raises:
-            BeyondTail: the position is above the tail.
-        """
+        """Return the position at which a read begins. Raises BeyondTail if it is above the tail."""
         place = self.options.starting
         position = self.position(place)
         if isinstance(place, int) and position > (tail := self.tail()):
@@ -92,7 +88,9 @@ class Planner:
         return {"includeGaps": options.include_gaps, "tags": tags, "match": match}
 
     def record(self, start: int, end: int) -> Recorded:
-        """Return what a plan for ``[start, end)`` depends on. The range must be below the tail.
+        """Return what is needed to plan ``[start, end)`` again later, with the same tasks.
+
+        The range must be below the tail.
 
         Raises:
             IncompletePlan: the log's stripes do not hold the whole range.
@@ -163,11 +161,11 @@ class StreamPlanner:
         return self._planner.log
 
     def initial(self) -> Offset:
-        """Return where a new query begins, and set its cursor there to hold back trims.
+        """Return where a new query begins, and set its cursor there, so that no trim overtakes it.
 
-        Spark calls this again when it runs or replays the first batch, and "latest" may then be a
-        higher position than before. So this never moves an existing cursor forward, but it moves
-        one back that another query left at a higher position.
+        Spark calls this again when it runs or replays the first batch. By then, "latest" may mean a
+        higher position. So an existing cursor is never moved forward. It is moved back if another
+        query left it at a higher position.
 
         Raises:
             ValueError: the options let the query begin at a time in the future.
@@ -189,11 +187,11 @@ class StreamPlanner:
         self._last = self._planner.tail()
 
     def latest(self, start: Offset, entries_max: int | None) -> Offset:
-        """Return the end of a batch that begins at ``start``, or ``start`` if nothing is new.
+        """Return the end of the batch that begins at ``start``, or ``start`` if nothing is new.
 
-        Spark calls this when all batches below ``start`` are done, so this also moves the cursor
-        there. It is too late to do so in ``commit``, which Spark never calls for a query's last
-        batch.
+        Spark calls this when all earlier batches are done, so the cursor is moved to ``start``. The
+        method ``commit`` could not do this after a query's last batch, because Spark does not call
+        it then.
         """
         self._check(start)
         self._commit(start.position)
@@ -223,7 +221,7 @@ class StreamPlanner:
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        The tasks depend only on the offset, if it comes from this version of zlog or a newer one.
+        If this or a newer version of zlog made the offset, the tasks depend on nothing else.
         """
         self._check(end)
         if end.since == end.position:

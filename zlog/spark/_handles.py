@@ -53,7 +53,7 @@ class LogRef:
     mac_key_file: str | None = None
 
     def open(self) -> zlog.Log:
-        """Return this process's handle on the log, which is opened if necessary.
+        """Return this process's handle on the log. Open the log if it is not open yet.
 
         Raises:
             LogNotFound: the log does not exist, or another log has its name.

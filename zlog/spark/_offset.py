@@ -28,14 +28,14 @@ class Selection(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The values that, with its range, decide which rows each task of a batch gets.
+    """What an offset records about a batch, so that Spark can repeat the batch with the same tasks.
 
     A repeated batch must have the same rows in the same tasks, because a sink may identify rows by
-    their task. The values are recorded because the log and the options may change in between.
+    their task. The log and the options may have changed by then.
 
     Attributes:
-        stripes: the stripes that hold the range, without gaps. Positions below the first stripe
-            were trimmed.
+        stripes: the stripes that hold the batch's positions. Positions below the first of these
+            stripes were trimmed.
         sizes: the rules for cutting the batch into tasks.
         selection: the options that decide which positions become rows.
     """
@@ -68,12 +68,12 @@ class Offset:
     """The offset that Spark stores for the end of a batch.
 
     Attributes:
-        since: the batch's first position. It is needed to replay a query's first batch, since
-            "latest" may mean another position by then.
+        since: the batch's first position. Spark may replay a query's first batch when "latest"
+            already means another position.
         log: the name of the log.
         log_id: the id of the log, since a later log may have the same name.
-        recorded: what the batch's plan depends on; None if the offset ends no batch, or is from an
-            older version of zlog.
+        recorded: how to divide the batch into tasks; None if no batch ends here, or if an older
+            version of zlog made the offset.
     """
 
     position: int
@@ -95,11 +95,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Offset:
-        """Decode the JSON that Spark has stored.
-
-        Raises:
-            WrongCheckpoint: the JSON is not an offset of a zlog source.
-        """
+        """Decode the JSON that Spark has stored. Raises WrongCheckpoint if it is not zlog's."""
         position, since, log, log_id = (content.get(k) for k in ("position", "from", "log", "id"))
         plan = cast("Mapping[str, object] | None", content.get("plan"))
         try:

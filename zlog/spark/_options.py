@@ -74,8 +74,8 @@ class SourceOptions:
         starting: the place at which the read begins.
         ending: the place before which a batch read ends.
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
-        tasks_min: the minimum number of tasks of a batch that has that many positions; None means
-            one task for each stripe object.
+        tasks_min: the minimum number of tasks of a batch that has enough positions; None means that
+            each task may read a whole stripe object.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
         fail_on_data_loss: whether the query fails if entries are gone before they were read.
         hole_timeout: how many seconds a position may stay unwritten before it is filled.

@@ -25,15 +25,15 @@ class IncompletePlan(ZlogError):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a stripe that a task reads: a range of positions in some of its objects.
+    """A range of positions in some objects of one stripe, for one task to read.
 
     Attributes:
         start: the first position of the range.
         end: one past the last position.
         striping: the striping of the stripe.
-        indexes: the indexes of the objects, ascending.
-        trimmed: whether the range is trimmed and its stripe unknown, so that only gaps are
-            reported.
+        indexes: the indexes of the objects, in ascending order.
+        trimmed: whether the whole range is trimmed, so that the task only reports a gap. The stripe
+            is then unknown.
     """
 
     start: int
@@ -62,12 +62,12 @@ Shares = tuple[Share, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The rules for cutting a batch into tasks.
+    """How large the tasks of a batch may be, and how many there are.
 
     Attributes:
-        joined: small neighbouring stripes share tasks of at most this many positions.
-        at_least: the minimum number of tasks if there are that many positions; None means the
-            number of stripe objects.
+        joined: the maximum number of positions of a task that reads from several small stripes.
+        at_least: the minimum number of tasks, if there are that many positions; None means no
+            minimum.
         at_most: the maximum number of tasks; None means no limit.
     """
 
@@ -87,10 +87,9 @@ def split(
 ) -> list[Shares]:
     """Divide the positions ``[start, end)`` among tasks, and return each task's part.
 
-    By default, each task reads one stripe object, or one object of each of several small
-    neighbouring stripes. If this gives fewer tasks than ``sizes`` demands, objects are divided
-    among tasks. If it gives too many, a task reads several consecutive objects. In both cases, all
-    tasks get about the same number of positions.
+    Normally, each task reads one stripe object. If neighbouring stripes are small, a task reads one
+    object of each of them. If ``sizes`` demands more tasks, objects are divided; if it demands
+    fewer, a task reads several objects. The tasks then have about the same number of positions.
 
     Args:
         log: the name of the log.
@@ -173,9 +172,10 @@ def _part(share: Share, first: int, last: int) -> Share:
 
 
 def _group(shares: Sequence[Share], count: int) -> list[Shares]:
-    """Divide shares among up to ``count`` tasks, without cutting any.
+    """Divide shares among up to ``count`` tasks of similar size. No share is cut.
 
-    The middle of a share decides which task gets it, so consecutive objects stay together.
+    A task gets the shares whose middle is in its part of the positions, so neighbours stay
+    together.
     """
     groups: list[list[Share]] = [[] for _ in range(count)]
     total = sum(len(share) for share in shares)

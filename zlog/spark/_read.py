@@ -66,10 +66,13 @@ class Task:
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a task. Reading the task again yields the same rows.
 
+    If ``fail_on_data_loss`` is not set, the errors below are not raised, and the entries are left
+    out.
+
     Raises:
-        Invalidated: positions were trimmed after they were planned, with ``fail_on_data_loss``.
-        CorruptEntry: stored bytes are damaged, with ``fail_on_data_loss``.
-        ForgedEntry: an entry has a wrong MAC, with ``fail_on_data_loss``.
+        Invalidated: positions were trimmed after the task was planned.
+        CorruptEntry: stored bytes are damaged.
+        ForgedEntry: an entry has a wrong MAC.
     """
     _spare_collector()
     for share in task.shares:

@@ -27,11 +27,11 @@ _REPEAT_FROM_0 = re.compile(r"\{,(\d*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """A pattern whose named groups become the columns of a line.
+    """A regular expression for lines. Each of its named groups becomes a column.
 
     Attributes:
-        java: the pattern in Java's syntax.
-        columns: the names of the groups, with their numbers, which are the same in both languages.
+        java: the expression in Java's syntax, which Spark needs.
+        columns: maps the name of each group to its number, which is the same in Python and Java.
     """
 
     java: str
@@ -39,11 +39,7 @@ class LinePattern:
 
     @classmethod
     def compile(cls, pattern: str) -> LinePattern:
-        """Check a pattern and translate it.
-
-        Raises:
-            ValueError: the pattern does not compile, or has no named group.
-        """
+        """Check and translate a pattern. Raises ValueError if it is invalid or names no group."""
         try:
             with warnings.catch_warnings():
                 # Python may give nested sets a meaning later. Today such a bracket is literal.

@@ -63,8 +63,8 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 class BatchReader(DataSourceReader):
     """Plans and runs a batch read.
 
-    It does not implement `pushFilters`, because a filter would stay in the source object, which
-    Spark uses for other reads of the same DataFrame too. Use the options to select entries.
+    It does not implement `pushFilters`, because Spark would apply the filter to all reads of the
+    same DataFrame. Use the options to select entries.
     """
 
     def __init__(self, options: SourceOptions) -> None:

@@ -43,11 +43,12 @@ _NULL = "a row is null; remove such rows, or write empty entries"
 
 @dataclass
 class Appended(WriterCommitMessage):
-    """The result of a task.
+    """What a task reports to Spark's driver when it has appended its rows.
 
     Attributes:
-        entries: the number of entries that the task appended.
-        query: the query or producer of an exactly-once append; None for other appends.
+        entries: the number of entries that the task has appended.
+        query: the name of the query or producer, if each row is appended exactly once; otherwise
+            None.
     """
 
     entries: int
@@ -71,10 +72,10 @@ class ExactTask:
 
     @classmethod
     def of_stream(cls) -> ExactTask:
-        """Return the task of a streaming query that this worker is running.
+        """Return the task that this worker runs for a streaming query.
 
         Raises:
-            RuntimeError: Spark does not report the query.
+            RuntimeError: Spark does not report which query and batch this is.
         """
         context = TaskContext.get()
         query = context and context.getLocalProperty("sql.streaming.queryId")
@@ -120,7 +121,7 @@ class Appender:
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
-        """Append those rows of a task that were not appended before, in order.
+        """Append a task's rows in order, except those that an earlier attempt has already appended.
 
         Raises:
             ValueError: a row is null. The rows before it stay in the log.
@@ -133,13 +134,13 @@ class Appender:
         return Appended(appended, task.query)
 
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Let the log forget the batches before this one, all of whose tasks have ended.
+        """Let the log forget all batches before this one, since all tasks of this batch have ended.
 
-        Spark may repeat this batch until it has recorded its end, so the log still remembers it.
+        The log must still remember this batch, because Spark may repeat it.
 
         Raises:
-            SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in
-                the log twice.
+            SequenceDiffers: an earlier run of this batch had more tasks, so some of its rows may be
+                in the log twice.
         """
         queries = [each.query for each in messages if isinstance(each, Appended) and each.query]
         for query in set(queries):  # at most one
@@ -184,7 +185,10 @@ def _items(
 def _columns(
     batches: Iterator[pa.RecordBatch], tags: int | None
 ) -> Iterator[tuple[EntryColumn, list[list[str]] | None]]:
-    """Join Spark's batches, of 10,000 rows each, into larger columns for one append each.
+    """Yield columns of entries, each for one append, with the tags of the entries.
+
+    Without tags, several of Spark's batches, which have 10,000 rows each, are joined into one
+    column.
 
     Args:
         batches: the batches of rows.
@@ -230,11 +234,7 @@ def _joined(columns: list[pa.Array]) -> EntryColumn:
 
 
 def _checked(options: SinkOptions, schema: StructType) -> Appender:
-    """Check in the driver that the log exists, and return an appender.
-
-    Raises:
-        LogNotFound: the log does not exist.
-    """
+    """Return an appender for a log. Raises LogNotFound if the log does not exist."""
     appender = Appender(options, schema)
     with hints_shown(options.log):
         appender.log.forget()  # this process may have a handle on a log that was removed

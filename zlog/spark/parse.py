@@ -27,11 +27,7 @@ class Parser(Protocol):
     """Adds columns to a table of entries."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Check the schema, which needs a running Spark.
-
-        Raises:
-            ValueError: the schema is invalid.
-        """
+        """Let Spark, which must be running, check the schema. Raises ValueError if it is wrong."""
         ...
 
     def apply(self, entries: DataFrame) -> DataFrame:
@@ -40,14 +36,14 @@ class Parser(Protocol):
 
 
 def parser_of(how: str | None, schema: str | None) -> Parser:
-    """Return the parser that ``--parse`` and ``--schema`` name.
+    """Return the parser for the options ``--parse`` and ``--schema``.
 
     Args:
         how: ``json``, the path of a Python file (``….py``), a pattern with named groups, or None.
         schema: the names and types of columns in SQL's syntax, or None.
 
     Raises:
-        ValueError: an argument is invalid, as far as can be checked without Spark.
+        ValueError: an argument is invalid. What only Spark can check is checked later.
         OSError: reading the file fails.
     """
     if how == "json":
@@ -71,11 +67,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
 
 
 def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> None:
-    """Check that new columns have new names. Spark ignores the case of names.
-
-    Raises:
-        ValueError: two columns would have the same name.
-    """
+    """Raise ValueError if two columns would have the same name. Spark ignores the case of names."""
     seen = {name.lower() for name in taken}
     for name in names:
         if name.lower() in seen:

@@ -199,7 +199,7 @@ class Run:
     def stop(self) -> None:
         """Stop the query after the current batch. A second call stops it at once.
 
-        A batch that takes too long is abandoned, too. The next run repeats it.
+        If the current batch takes too long, it is abandoned, and the next run repeats it.
         """
         self._events.put(_STOP)
 

@@ -47,9 +47,9 @@ class Access:
         host: the address to listen on.
         port: the port to listen on; 0 means any free port.
         token: the token that browsers must send; empty if they need none.
-        printed: whether the console generated the token, and so must print it.
-        certificate: the TLS certificate (PEM); None means no TLS.
-        key: the private key; None if it is in the certificate's file.
+        printed: whether the console must print the token, because it generated the token itself.
+        certificate: the path of the TLS certificate (PEM); None means no TLS.
+        key: the path of the private key; None means that the certificate's file has the key.
         changes: whether users may change logs.
     """
 
@@ -71,10 +71,7 @@ class Access:
         *,
         changes: bool,
     ) -> Access:
-        """Read the files of the token and the certificate, and check the options.
-
-        Raises:
-            ValueError: an option or a file is invalid.
+        """Check the options, and read or generate the token. Raises ValueError if any is invalid.
         """
         host, port = parse_host_port(listen)
         if key is not None and certificate is None:
@@ -146,10 +143,10 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """ASGI middleware that refuses unsafe requests and isolates the page in browsers.
 
-    If no token is required, it answers only requests addressed to `localhost` or a loopback
-    address. Otherwise the owner of another site could let its name point to this machine, and its
-    pages could read everything. It also refuses requests from pages of other sites or ports, which
-    could start expensive work.
+    Without a token, the console answers only requests addressed to ``localhost`` or a loopback
+    address. Otherwise the owner of a hostile site could change the site's DNS name to this
+    machine's address, and scripts of that site could then read the console. Requests from other
+    sites are refused, too, because they could start expensive work.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:

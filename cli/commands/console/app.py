@@ -52,7 +52,9 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 def make_app(
     session: Session, store: zlog.Store, access: Access, interval: float, match: str
 ) -> Starlette:
-    """Return the console as an ASGI application. Set its `state.ending` to end its streams.
+    """Return the console as an ASGI application.
+
+    To end the streams that browsers read, set ``state.ending`` of the application.
 
     Args:
         session: the global options of the command.

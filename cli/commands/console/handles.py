@@ -15,7 +15,7 @@ _OPEN_MAX = 64
 
 
 class Handles:
-    """Keeps up to 64 handles on recently used logs open, or more while they are in use.
+    """Opens logs for requests, and keeps up to 64 recently used ones open.
 
     Args:
         store: the store with the logs.
@@ -33,9 +33,7 @@ class Handles:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
-        """Return a handle on a log, which is opened if necessary.
-
-        If the log was removed, its handle is dropped, so a later call finds a new log of that name.
+        """Lend a handle on a log to a ``with`` block, and open the log if it is not open yet.
 
         Raises:
             LogNotFound: the log does not exist.

@@ -137,11 +137,7 @@ def item_fields(item: zlog.Entry | zlog.Gap) -> dict[str, object]:
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:
-    """Return the value of a numeric URL parameter.
-
-    Raises:
-        ValueError: the parameter is not a number.
-    """
+    """Return a numeric URL parameter. Raises ValueError if it is not a number."""
     given = request.query_params.get(name)
     if given is None:
         return default

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 class Logs:
-    """The last known state of all logs, and their changes between polls.
+    """Polls all logs while a browser watches them, and keeps their state and recent changes.
 
     Args:
         watch: the object that polls the logs.

@@ -40,11 +40,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(session: Session, store: zlog.Store, access: Access, interval: float, match: str) -> None:
-    """Serve the console until SIGINT or SIGTERM.
-
-    Raises:
-        ZlogError: the address is not available.
-    """
+    """Serve the console until SIGINT or SIGTERM. Raises ZlogError if its address is unavailable."""
     try:
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         listening = socket.create_server((access.host, access.port), family=family)

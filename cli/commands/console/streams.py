@@ -76,12 +76,12 @@ def _line(event: Event) -> str:
 async def _told(
     work: Coroutine[Any, Any, None], take: Callable[[], Event | None]
 ) -> AsyncGenerator[Event, None]:
-    """Run some work, and yield what it finds until it ends.
+    """Run a coroutine, and yield events with its findings several times a second until it ends.
 
     Args:
-        work: the work to run. If it fails, its error is raised here.
-        take: a function that returns an event with all findings since its last call, or None if
-            there are none. If the browser is slow, an event has several findings.
+        work: the coroutine. If it fails, its error is raised here.
+        take: a function that returns an event with the findings since the last call, or None if
+            there are none.
     """
     running = asyncio.create_task(work)
     try:

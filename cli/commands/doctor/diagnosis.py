@@ -67,10 +67,7 @@ def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
-    """Return the exit code for all diagnoses, which is that of the first failure.
-
-    Each part depends on the parts before it, so the first failure may have caused the others.
-    """
+    """Return the code of the first failure, which may have caused the others, or else ``OK``."""
     return next((each.code for each in diagnoses if each.level is Level.FAILURE), ExitCode.OK)
 
 

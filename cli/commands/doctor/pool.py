@@ -79,10 +79,7 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
 
 
 def _space(pool: dict[str, Any]) -> Iterator[Diagnosis]:
-    """Report if a pool has reached its quota, or if its OSDs are full or nearly full.
-
-    Ceph's ``src/osd/osd_types.h`` defines the flags: ``pg_pool_t::FLAG_FULL`` and those after it.
-    """
+    """Report if a pool has reached its quota, or if its OSDs are full or nearly full."""
     name, flags = pool["pool_name"], pool["flags_names"].split(",")
     if "full_quota" in flags:
         text = f"{name!r} has used up its quota: appends wait until there is space"

@@ -30,15 +30,16 @@ space_option = click.option(
 
 @contextmanager
 def open_space(session: Session, log: str, name: str, *, create: bool = False) -> Iterator[Space]:
-    """Open a space for a ``with`` block, with all acknowledged entries applied.
+    """Open a space, and close it at the end of the ``with`` block.
+
+    Errors of the space are raised as Failure, with a hint for the user. Invalid names are raised as
+    UsageError. Both apply to the block, too.
 
     Args:
         session: the global options of the command.
-        log: the log with the space.
+        log: the name of the log with the space.
         name: the name of the space.
         create: whether to create the space if it does not exist.
-
-    Errors of the space become Failure, and invalid names become UsageError, also in the block.
     """
     try:
         from zlog import objects  # not every installation has its requirements

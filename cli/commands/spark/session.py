@@ -62,11 +62,7 @@ def master_options(command: F) -> F:
 
 
 def check_spark() -> None:
-    """Check that everything that Spark needs is installed.
-
-    Raises:
-        click.ClickException: PySpark, PyArrow or Java is missing.
-    """
+    """Raise ClickException if PySpark, PyArrow or Java is missing."""
     try:
         importlib.import_module("zlog.spark")
     except ImportError as error:
@@ -79,11 +75,7 @@ def check_spark() -> None:
 
 
 def check_delta() -> None:
-    """Check that Spark can write Delta tables.
-
-    Raises:
-        click.ClickException: the package of Delta Lake is missing, or is for an older PySpark.
-    """
+    """Raise ClickException if Delta Lake's package is missing, or is for an older PySpark."""
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
             f"--format delta needs the package delta-spark: {how_to_install('delta')}"
@@ -121,15 +113,16 @@ def _java() -> str | None:
 def spark_session(
     name: str, master: str | None, settings: Mapping[str, str], *, delta: bool, quiet: bool = True
 ) -> Iterator[SparkSession]:
-    """Start Spark for a ``with`` block.
+    """Start Spark, and stop it at the end of the ``with`` block.
 
     Args:
         name: the name of the application.
-        master: the URL of Spark's master. None means the one that spark-submit chose, or this
-            machine with all its cores.
-        settings: Spark's settings, which override those that this command makes.
+        master: the URL of Spark's master. None means the master that spark-submit chose or, without
+            spark-submit, a local one with all cores.
+        settings: the user's settings for Spark, which override zlog's own.
         delta: whether the query writes Delta tables.
-        quiet: whether to hide the JVM's output during its start, unless the start fails.
+        quiet: whether to hide what the JVM prints while it starts. If the start fails, this is
+            shown.
 
     Raises:
         click.ClickException: Spark did not start.

@@ -14,9 +14,9 @@ _CHUNK_BYTES = 1 << 16
 
 
 class _Keeper:
-    """Holds back what the JVM writes to its stderr while it starts, and passes on later output.
+    """Copies a JVM's stderr from a pipe to this process's stderr, except what precedes its start.
 
-    The JVM and its Python workers use the pipe as their stderr as long as they run.
+    The JVM and its Python workers write to the pipe as long as they run.
     """
 
     def __init__(self, pipe: int, stderr: int) -> None:
@@ -51,9 +51,9 @@ class _Keeper:
 
 @contextlib.contextmanager
 def quiet_startup() -> Iterator[None]:
-    """Start a JVM in a ``with`` block. Its stderr is shown only if the start fails.
+    """Start a JVM in a ``with`` block, and show its stderr only if the start fails.
 
-    Whatever this process itself writes to stderr in the block is held back, too.
+    What this process itself writes to stderr in the block is treated in the same way.
     """
     if sys.stderr is None:  # closed when the process began: another file may have its number
         yield

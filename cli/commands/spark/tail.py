@@ -218,11 +218,7 @@ def _job(
     trigger: str,
     **_others: Any,
 ) -> Tail:
-    """Build the query.
-
-    Raises:
-        click.UsageError: an option is invalid.
-    """
+    """Return the copy job that the options describe. Raises UsageError if one is invalid."""
     from zlog.spark.parse import parser_of
     from zlog.spark.tail import Tail, cursor_name_of
 

@@ -39,7 +39,7 @@ class Handle(ProcessBound, Generic[V]):
 
     Attributes:
         name: the name of the object.
-        local: a view for reads without waiting.
+        local: reads the state that this process has applied so far, without waiting.
     """
 
     _version = 1
@@ -54,7 +54,8 @@ class Handle(ProcessBound, Generic[V]):
     async def _write(self, *commands: Any) -> int:
         """Append commands in one entry, and return the entry's position.
 
-        If the object is new to this client, the call waits until the commands are applied.
+        If this client does not have the object yet, the call also waits until the entry is applied,
+        and then checks the object's type.
         """
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
@@ -190,7 +191,7 @@ class Counter(Handle[CounterView]):
         return self.local.get()
 
     async def add(self, number: int = 1) -> int:
-        """Add to the value, and return the position of the entry.
+        """Add to the value. Returns the position of the log entry that contains the addition.
 
         A sum below -2^63 or above 2^63 - 1 becomes that limit, without an error.
         """
@@ -290,9 +291,10 @@ class Object(Handle[ObjectView[R]]):
         return await self._call(owned(command))
 
     async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
-        """Return the result of ``look``, which must not change the object.
+        """Call ``look`` with the object, and return its result.
 
-        The result must not be a part of the object that may change later; return a copy instead.
+        The function must not change the object. If the result contains parts of the object that may
+        change later, the function must copy them.
         """
         await drive(self._replica.sync(staleness))
         return self.local.read(look)

@@ -45,7 +45,7 @@ class Held(ProcessBound):
         self._inner.check()
 
     async def renew(self) -> None:
-        """Renew the lease. Its time then starts at the beginning of this call.
+        """Renew the lease, so that it lasts its full time from the start of this call.
 
         Raises:
             LockLost: another client has the lock.

@@ -189,7 +189,7 @@ class Space(ProcessBound):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Return an iterator over changes, with one event for each entry, in order.
+        """Return an iterator over changes. Each event has the changes that one entry made.
 
         Args:
             object: report only changes of this object.
@@ -197,8 +197,8 @@ class Space(ProcessBound):
             prefix: report only keys with this prefix.
             start: the first position; None means from now on. To continue after an event, pass its
                 ``position + 1``.
-            events: the number of events that are buffered for a slow consumer. Above that, the
-                watch rereads the log until it has caught up.
+            events: the maximum number of events that are buffered for a slow consumer. After more
+                events, the watch rereads the log until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 
