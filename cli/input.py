@@ -49,8 +49,8 @@ def check_readable(path: str) -> None:
     """Raise OSError if a file cannot be read.
 
     Commands check all their files before they start. They do not keep the files open, since there
-    may be more than a process can open. The check opens no pipes or devices, which might lose data
-    or block.
+    may be more than a process can open. Pipes and devices are not opened, since this could block or
+    lose data.
     """
     mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
     if stat.S_ISREG(mode):

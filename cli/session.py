@@ -36,8 +36,8 @@ class Session:
         timeout: the seconds that each call to the store or the sequencer may take; None means no
             limit.
         debug: whether to show the traceback of errors.
-        mac_key_file: the path of the file with the log's MAC key; None means the path in the
-            environment, if there is one.
+        mac_key_file: the path of the file with the log's MAC key; None means the path in
+            ``ZLOG_MAC_KEY_FILE``, if the environment has this variable.
         log: the name of the command's log, if it has exactly one.
     """
 

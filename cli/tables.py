@@ -44,7 +44,7 @@ def table(
 def print_rows(
     rows: Iterable[Mapping[str, object]], head: Mapping[str, str], *, as_json: bool
 ) -> None:
-    """Print rows as JSON objects with all fields, or as a table with some of them.
+    """Print rows, either as JSON objects with all fields, or as a table of the fields in ``head``.
 
     Args:
         rows: the rows; each maps the names of its fields to their values.

@@ -40,10 +40,10 @@ class Tally:
         self._unknown = 0
 
     def failed(self, error: ZlogError) -> list[int]:
-        """Note that the append of a batch has failed. Returns the positions that are now counted.
+        """Count the entries of a failed batch that are in the log before the first missing one.
 
-        Only the entries before the first missing one are counted. Others that are in the log, or
-        may be there after a timeout, are reported separately at the end.
+        Returns the positions of these entries. Entries after the missing one are reported
+        separately at the end, as are those that may be in the log after a timeout.
         """
         known = list(error.positions)
         prefix = known.index(None) if None in known else len(known)

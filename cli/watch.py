@@ -19,8 +19,8 @@ class Look:
 
     Attributes:
         logs: the state of each log, by name.
-        contents: the contents of some logs, by name. The first number is the time at which this
-            poll or an earlier one read them, in seconds since 1970.
+        contents: for some logs, by name: when their contents were read, in seconds since 1970, and
+            the contents. An earlier poll may have read them.
         left_out: how many logs were not polled because there are too many.
         sequencer: the leading sequencer's answer to STATUS, if it answered.
         sequencer_error: why the leading sequencer did not answer.
@@ -38,10 +38,11 @@ class Look:
 
 
 class Watch:
-    """Polls a bounded number of the logs of a store.
+    """Polls the logs of a store, up to a maximum number.
 
     Attributes:
-        last: the result of the last poll. Other threads may use it, since no poll changes it.
+        last: the result of the last poll. Other threads may read it, since polls replace it but
+            never change it.
 
     Args:
         match: a pattern; only logs whose names match it are polled.

@@ -41,7 +41,7 @@ class Stores:
     """The open stores of one cluster, by namespace.
 
     Args:
-        first: the store that the sequencer was started with; its caller closes it.
+        first: the store that the sequencer was started with. The caller closes it.
         connect: a blocking function that opens another store by its URL.
     """
 

@@ -155,7 +155,7 @@ def _register(store: Store, address: str) -> Callable[[Role], None]:
     """Register this process as a daemon of the Ceph cluster, so that ``ceph -s`` shows it.
 
     Returns a function that updates the role in ``ceph service status``. If the registration fails,
-    this is only logged. For a store that is not on Ceph, nothing happens.
+    this is only logged. If the store is not on Ceph, nothing happens.
     """
     ceph: Any = store
 

@@ -262,11 +262,17 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
-    """Find the entries of a batch that the log holds after entries that follow them in the batch.
+    """Find the entries of a batch that are out of order in the log.
 
-    Such an entry has moved back, because another client filled or took its position. Adjacent
-    entries that moved back form a run. The result has, for each run, the indexes of its entries in
-    the batch, and the largest number of later entries that precede one of them in the log.
+    An entry is out of order if it comes after later entries of the batch, because another client
+    filled or took its position.
+
+    Args:
+        positions: the position of each entry, in the order of the batch.
+
+    Returns:
+        For each run of adjacent entries that are out of order: their indexes, and the largest
+            number of later entries that come before one of them.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that ascending positions go to the end of this list

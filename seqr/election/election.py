@@ -81,7 +81,8 @@ class Election:
         it has then announced itself.
 
         Raises:
-            ZlogError: in one of the namespaces, this sequencer can never announce itself.
+            ZlogError: the sequencer may not announce itself in one of the namespaces, or a store
+                failed.
         """
         self._server = server
         for namespace in self._own:
@@ -100,7 +101,7 @@ class Election:
         return Role.STANDBY if home is None else home.role
 
     async def candidate(self, namespace: Namespace) -> Candidate:
-        """Return this sequencer's candidate in a namespace, which is created if it does not exist.
+        """Return this sequencer's candidate in a namespace. Create it if it does not exist.
 
         The call waits until the candidate knows the namespace's leader.
 

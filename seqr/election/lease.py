@@ -64,7 +64,8 @@ class Lease:
 
         Args:
             patience: the timeout, in seconds.
-            only_renew: whether to renew the lease only, and to return False if it has expired.
+            only_renew: whether to renew the lease only if it has not expired. Otherwise returns
+                False.
         """
         # The time starts before the request, so the lease ends here before it ends at the OSD.
         began = self._io.monotonic()

@@ -65,7 +65,8 @@ class RadosLock:
 
         Args:
             seconds: the time after which the lock expires unless it is renewed.
-            only_renew: whether to renew the lock only, and to return False if this holder lacks it.
+            only_renew: whether to renew the lock only if this holder has it. Otherwise returns
+                False.
 
         Raises:
             StoreTimeout: the store did not answer in time. The request may still take effect.

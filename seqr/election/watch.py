@@ -53,10 +53,9 @@ class LeaderWatch:
             self._task = asyncio.ensure_future(self._watch(leader.description))
 
     def gone(self, leader: Holder) -> bool:
-        """Return whether the address of a leader that is being watched refuses connections.
+        """Return whether the leader's address refuses connections, so that its process has ended.
 
-        The leader's process has then ended. Other errors do not prove this: the network may be at
-        fault.
+        Other errors do not count, because the network may be at fault.
         """
         return leader.cookie == self._cookie and self._gone
 

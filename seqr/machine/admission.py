@@ -29,7 +29,7 @@ class Reason(str, enum.Enum):
 
 @dataclass(slots=True)
 class Greeting:
-    """What a new connection has shown so far, before the sequencer answers its requests.
+    """The state of the checks that a new connection must pass before its first request.
 
     Attributes:
         certified: whether the client has shown a certificate or does not need one.

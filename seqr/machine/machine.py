@@ -314,8 +314,8 @@ class Machine:
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
         """Answer an OPEN now, or when the driver has taken over the log.
 
-        If the client reports that an epoch has ended, the driver first checks this. Other clients
-        still get positions during the check.
+        If the client reports that an epoch has ended, the driver first checks the report. Other
+        clients still get positions during the check.
 
         Returns:
             OK, or the code with which the caller must refuse the OPEN.
@@ -378,8 +378,8 @@ class Machine:
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Add a log. Returns None if there are already too many logs, and all of them are in use.
 
-        If one of them is not in use, it is forgotten. It is taken over again when a client opens
-        it.
+        If a log is not in use, it is forgotten to make room. It is taken over again when a client
+        opens it.
         """
         if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)

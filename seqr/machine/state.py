@@ -56,7 +56,7 @@ class WaitHeap:
 
     Each request is in one heap of each kind, because either event can end its wait. When a request
     was answered through one heap, the other heap keeps it until it reaches the top, or until most
-    requests in that heap are answered. So a heap stays less than about twice as large as necessary.
+    requests in that heap are answered. So at most about half of a heap's requests are answered.
     """
 
     __slots__ = ("_answered", "_heap", "_order")

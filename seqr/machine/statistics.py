@@ -16,7 +16,7 @@ _STEP_S = 1.0
 class Rate:
     """The rate at which a counter has grown over about the last ten seconds.
 
-    After a longer pause between requests, the rate is measured from the first request after it.
+    If no requests arrive for longer than this, the measurement begins again at the next request.
     """
 
     def __init__(self, now: float) -> None:

@@ -53,7 +53,7 @@ class Decision(NamedTuple):
 
 
 class Decided:
-    """Remembers, by the transaction's id, the newest decisions on transactions and their results.
+    """Remembers the newest decisions on transactions, and the newest results of their commands.
 
     Checkpoints contain both. So a client can find out what became of its transaction even if the
     entry was trimmed before the client applied it.

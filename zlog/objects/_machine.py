@@ -119,8 +119,8 @@ class Machine:
         objects: the objects, by name.
         decided: the most recently decided transactions.
         changes: a list that collects the changes until the caller clears it; None collects nothing.
-        wanted: the snapshots to take: maps the id of each mark to the snapshot, or to None until
-            the mark is applied.
+        wanted: the snapshots to take, by the ids of their marks. A snapshot is None until its mark
+            is applied.
     """
 
     def __init__(self, types: Mapping[str, type[Replicated]], position: int) -> None:
@@ -199,8 +199,8 @@ class Machine:
         """Return what has changed since a transaction read it: objects, keys and ranges.
 
         A key has changed if its version is not the one that was read. A range has changed if one of
-        its keys was put after the snapshot. It has also changed if it has another number of keys,
-        because some were removed (docs/decisions/0022-objects.md).
+        its keys was put since the snapshot, or if the number of its keys is another one
+        (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
         for name, key, version in reads:
@@ -261,10 +261,10 @@ class Machine:
             self._state_for(position, op)
 
     def digests(self) -> dict[str, str]:
-        """Return the digests of the objects of user-defined types, by name.
+        """Return the digests of the objects of user-defined types, by the objects' names.
 
-        Two versions of a class may encode the same state differently. So the name also contains the
-        version of the class from version 2 on, and only digests of the same version are compared.
+        Two versions of a class may encode the same state differently, so only digests of the same
+        version are compared. For this purpose, the name contains the version if it is 2 or higher.
         """
         return {
             name if state.class_version == 1 else f"{name}\0{state.class_version}": digest(

@@ -91,7 +91,7 @@ class Joined:
 
 
 class Sum:
-    """Computes the size and digest of a checkpoint's pieces, which its manifest records.
+    """Computes the size and digest of a checkpoint's pieces for the checkpoint's manifest.
 
     Attributes:
         size: the total size of the pieces so far, in bytes.

@@ -51,8 +51,8 @@ class Rounds(Generic[T]):
     ) -> T | None:
         """Return the result of a run that begins after this call, whoever does the work.
 
-        If ``seconds`` is given, the result of the current run is accepted, too. The call returns
-        None if that result takes longer than this, or at once if ``count`` is already above
+        If ``seconds`` is given, the result of the current run is accepted, too, and the call waits
+        at most that long. It returns None after that time, or at once if ``count`` is already above
         ``seen``.
 
         Raises:

@@ -74,7 +74,7 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
 
 
 class View:
-    """The base class of views, which read one object of a space.
+    """The base class of views, each of which reads one object.
 
     Attributes:
         name: the object's name.
@@ -265,7 +265,7 @@ class ObjectView(View, Generic[R]):
         self.kind = kind
 
     def read(self, look: Callable[[R], T]) -> T:
-        """Call ``look`` with the object, and return its result.
+        """Call ``look`` with the object, and return what this function returns.
 
         The function must not change the object. If the result contains parts of the object that may
         change later, the function must copy them.

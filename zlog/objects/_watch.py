@@ -47,7 +47,7 @@ class Watching:
     """Iterates over changes of a space that match a filter. Each event has one entry's changes.
 
     The iteration ends only when the watch is closed. If the consumer is slow, the watch buffers up
-    to ``limit`` events. After more events, it rereads the log from its position until it has caught
+    to ``limit`` events. If there are more, it rereads the log from its position until it has caught
     up.
 
     Attributes:

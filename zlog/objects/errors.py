@@ -38,9 +38,10 @@ class PastLost(ZlogError):
 
 
 class Stopped(ZlogError):
-    """This client's replica stopped at an entry that it can't apply, so that it does not diverge.
+    """This client's replica stopped at an entry that it can't apply.
 
-    All later calls of its space raise this error. No entry was skipped.
+    It does not skip the entry, because its state would then differ from that of other replicas. All
+    later calls of the space raise this error.
 
     Attributes:
         position: the position of the entry.

@@ -111,7 +111,7 @@ class Planner:
         return Recorded(kept, sizes, self.selection)
 
     def plan(self, start: int, end: int, recorded: Recorded) -> list[Shares]:
-        """Return the tasks that read ``[start, end)``. Equal arguments give equal tasks.
+        """Return the tasks that read ``[start, end)``. The same arguments give the same tasks.
 
         Raises:
             Invalidated: a part of the range is trimmed, and ``failOnDataLoss`` is set.
@@ -221,7 +221,7 @@ class StreamPlanner:
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        If this or a newer version of zlog made the offset, the tasks depend on nothing else.
+        If this or a newer version of zlog made the offset, it always gives the same tasks.
         """
         self._check(end)
         if end.since == end.position:

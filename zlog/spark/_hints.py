@@ -20,7 +20,7 @@ _OPTIONS: dict[type[ZlogError], str] = {
 
 @contextmanager
 def hints_shown(log: str) -> Iterator[None]:
-    """Append the hint of each error of zlog to its message, on a separate line.
+    """Add the hint of a zlog error in the ``with`` block to the error's message, on a new line.
 
     Args:
         log: the name of the log, which replaces LOG in hints.

@@ -62,7 +62,7 @@ Shares = tuple[Share, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the tasks of a batch may be, and how many there are.
+    """Limits on the number and the size of a batch's tasks.
 
     Attributes:
         joined: the maximum number of positions of a task that reads from several small stripes.
@@ -174,8 +174,8 @@ def _part(share: Share, first: int, last: int) -> Share:
 def _group(shares: Sequence[Share], count: int) -> list[Shares]:
     """Divide shares among up to ``count`` tasks of similar size. No share is cut.
 
-    A task gets the shares whose middle is in its part of the positions, so neighbours stay
-    together.
+    All positions are divided equally, and each share goes to the task that gets the share's middle.
+    So neighbouring shares stay together.
     """
     groups: list[list[Share]] = [[] for _ in range(count)]
     total = sum(len(share) for share in shares)

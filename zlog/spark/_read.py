@@ -66,8 +66,7 @@ class Task:
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a task. Reading the task again yields the same rows.
 
-    If ``fail_on_data_loss`` is not set, the errors below are not raised, and the entries are left
-    out.
+    Without ``fail_on_data_loss``, lost entries are skipped instead of raising the errors below.
 
     Raises:
         Invalidated: positions were trimmed after the task was planned.
@@ -182,9 +181,10 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:
-    """Return the index of each position's stripe object: its stripe unit's number modulo the width.
+    """Return, for each position, the index of the stripe object that holds it.
 
-    This uses a subtraction, because Arrow has no modulo function.
+    The index is the number of the position's stripe unit, modulo the width. It is computed with a
+    subtraction, because Arrow has no modulo function.
     """
     if len(share.indexes) == 1:
         return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))

@@ -109,7 +109,9 @@ class NoParser:
 
 @dataclass
 class PatternParser:
-    """A parser that makes a column for each named group, with null in lines that do not match.
+    """A parser that matches lines with a pattern, and makes a column of each named group.
+
+    In a line that does not match, all these columns are null.
 
     Attributes:
         pattern: the pattern, which may match anywhere in a line.

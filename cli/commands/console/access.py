@@ -71,8 +71,7 @@ class Access:
         *,
         changes: bool,
     ) -> Access:
-        """Check the options, and read or generate the token. Raises ValueError if any is invalid.
-        """
+        """Check the options, and read or create the token. Raises ValueError if any is invalid."""
         host, port = parse_host_port(listen)
         if key is not None and certificate is None:
             raise ValueError("--tls-key needs --tls-cert")

@@ -54,7 +54,7 @@ def make_app(
 ) -> Starlette:
     """Return the console as an ASGI application.
 
-    To end the streams that browsers read, set ``state.ending`` of the application.
+    Setting the event ``state.ending`` of the application ends all streams to browsers.
 
     Args:
         session: the global options of the command.

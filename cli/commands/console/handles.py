@@ -33,7 +33,7 @@ class Handles:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
-        """Lend a handle on a log to a ``with`` block, and open the log if it is not open yet.
+        """Provide a handle on a log for a ``with`` block. Open the log if it is not open yet.
 
         Raises:
             LogNotFound: the log does not exist.

@@ -31,7 +31,7 @@ _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nf
 
 
 def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
-    """Examine an embedded store's directory and its file system, without creating them.
+    """Examine an embedded store's directory, which need not exist, and its file system.
 
     Args:
         read_only: whether the store is opened for reading only (``?mode=ro``).

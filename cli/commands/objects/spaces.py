@@ -32,8 +32,8 @@ space_option = click.option(
 def open_space(session: Session, log: str, name: str, *, create: bool = False) -> Iterator[Space]:
     """Open a space, and close it at the end of the ``with`` block.
 
-    Errors of the space are raised as Failure, with a hint for the user. Invalid names are raised as
-    UsageError. Both apply to the block, too.
+    Errors of the space, also those in the block, are raised as Failure, with a hint for the user.
+    Invalid names are raised as UsageError.
 
     Args:
         session: the global options of the command.

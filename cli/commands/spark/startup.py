@@ -14,7 +14,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class _Keeper:
-    """Copies a JVM's stderr from a pipe to this process's stderr, except what precedes its start.
+    """Passes on what a JVM writes to stderr, except for the messages of a successful start.
 
     The JVM and its Python workers write to the pipe as long as they run.
     """

@@ -291,7 +291,7 @@ class Object(Handle[ObjectView[R]]):
         return await self._call(owned(command))
 
     async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
-        """Call ``look`` with the object, and return its result.
+        """Call ``look`` with the object, and return what this function returns.
 
         The function must not change the object. If the result contains parts of the object that may
         change later, the function must copy them.

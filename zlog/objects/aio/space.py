@@ -197,8 +197,8 @@ class Space(ProcessBound):
             prefix: report only keys with this prefix.
             start: the first position; None means from now on. To continue after an event, pass its
                 ``position + 1``.
-            events: the maximum number of events that are buffered for a slow consumer. After more
-                events, the watch rereads the log until it has caught up.
+            events: the maximum number of events that are buffered for a slow consumer. If there are
+                more, the watch rereads the log until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 
