@@ -54,8 +54,8 @@ class Wait:
 class WaitHeap:
     """A heap of waiting requests, ordered by the position or by the time at which the wait ends.
 
-    Each request is in one heap of each kind, because either event can end its wait. When a request
-    was answered through one heap, the other heap keeps it until it reaches the top, or until most
+    Each request is in one heap of each kind, because either event can end its wait. After one heap
+    has ended the wait, the request stays in the other heap until it reaches the top, or until most
     requests in that heap are answered. So at most about half of a heap's requests are answered.
     """
 

@@ -124,9 +124,9 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
     """Withdraw a request for a lock if it is unknown whether the request is in the log.
 
-    This takes the request's token, which is the position of its entry. Appending the same request
-    again under the same id reveals the token. If the log does not answer this time either, the lock
-    may still be granted, but it expires with its lease.
+    To release the lock, the client needs the request's token, which is the position of its entry.
+    Appending the same request again under the same id reveals the token. If the log does not answer
+    this time either, the lock may still be granted, but it expires with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)

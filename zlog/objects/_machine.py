@@ -199,7 +199,7 @@ class Machine:
         """Return what has changed since a transaction read it: objects, keys and ranges.
 
         A key has changed if its version is not the one that was read. A range has changed if one of
-        its keys was put since the snapshot, or if the number of its keys is another one
+        its keys was put since the snapshot, or if it now has a different number of keys
         (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
