@@ -21,6 +21,7 @@ from zlog._audit.versions import (
     stored_formats,
 )
 from zlog._base import monitor
+from zlog._base.cephx import librados_version as librados_version
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
@@ -62,6 +63,7 @@ __all__ = [
     "how_to_install",
     "is_plain",
     "librados_file",
+    "librados_version",
     "osd_versions",
     "own_version",
     "parse_host_port",

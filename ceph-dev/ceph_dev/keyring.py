@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import struct
-import time
 from collections.abc import Iterable
+
+from .daemon import program, run
 
 _CAPS = {
     "mon": {"mon": "allow *"},
@@ -27,7 +25,5 @@ def render_keyring(names: Iterable[str]) -> str:
 
 
 def _new_key() -> str:
-    """Return a cephx secret: type 1 (AES), the time, a length, and that many random bytes."""
-    secret = os.urandom(16)
-    header = struct.pack("<HIIH", 1, int(time.time()), 0, len(secret))
-    return base64.b64encode(header + secret).decode()
+    """Return a new cephx secret of the type that this release of Ceph prefers."""
+    return run([program("ceph-authtool"), "--gen-print-key"], "ceph-authtool").strip()

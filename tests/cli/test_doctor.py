@@ -313,12 +313,13 @@ POOL: dict[str, Any] = {
     [
         ({}, Level.OK, "3 copies, and appends need 2"),
         ({"size": 1, "min_size": 1}, Level.WARNING, "one copy"),
-        ({"type": 3}, Level.FAILURE, "erasure coded"),
+        ({"type": 3}, Level.FAILURE, "ceph osd pool set logs supports_omap true"),
+        ({"type": 3, "flags_names": "ec_overwrites,supports_omap"}, Level.OK, "erasure coded"),
     ],
 )
 def test_replica_count_of_pool_is_checked(fields: dict[str, Any], level: Level, text: str) -> None:
     found = pool._copies({**POOL, **fields}, 3)
-    assert (found.level, text in found.text) == (level, True)
+    assert (found.level, text in f"{found.text} {found.fix}") == (level, True)
 
 
 @pytest.mark.parametrize(("osds", "fix"), [(3, "ceph osd pool set logs size 3"), (1, "add OSDs")])

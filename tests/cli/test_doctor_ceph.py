@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
+from zlog.admin import librados_version
 
 from ..support.ceph import CephCluster, ClusterSpec, ceph, with_keyring
 from .conftest import Cli
@@ -246,6 +249,26 @@ def test_keyring_without_client_is_reported(ceph_cluster: CephCluster) -> None:
     wrong = failure(Cli(f"{ceph_cluster.url()}&id=untrusted"))
     keyring = ceph_cluster.conf.parent / "keyring"
     assert f"rejects the key of client.untrusted in {keyring}: " in wrong["text"]
+    assert "key's type" not in wrong["fix"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "reason"),
+    [
+        (1, 16, "type is AES, which monitors can refuse (`ceph config get mon"),
+        (2, 32, "type is AES256K, which only librados 19.2.6, 20.2.4, 21.2 and later"),
+    ],
+)
+def test_type_of_rejected_key_is_reported(
+    ceph_cluster: CephCluster, tmp_path: Path, kind: int, size: int, reason: str
+) -> None:
+    key = base64.b64encode(struct.pack("<HIIH", kind, 0, 0, size) + bytes(size)).decode()
+    (tmp_path / "keyring").write_text(f"[client.admin]\n\tkey = {key}\n")
+    conf = with_keyring(ceph_cluster, tmp_path / "keyring", tmp_path / "ceph.conf")
+    wrong = failure(Cli(f"ceph://zlog?conf={conf}"))
+    assert "rejects the key of client.admin" in wrong["text"]
+    assert reason in wrong["fix"]
+    assert f"this is librados {librados_version()}." in wrong["fix"]
 
 
 def test_missing_librados_is_reported(tmp_path: Path) -> None:

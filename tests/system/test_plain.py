@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -12,6 +15,7 @@ import pytest
 import zlog
 from zlog._native import messages
 from zlog._native.rados import CephStore
+from zlog.admin import librados_file
 from zlog.errors import ClassNotLoaded
 
 from ..client.transfers import exported, imported, mirrored
@@ -21,6 +25,7 @@ from ..support.programs import REPOSITORY
 from ..support.sequencer import SequencerProcess
 
 STOCK = pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
+SECONDS = 60
 READ_WRITE = "allow rw pool=zlog"
 """The OSD caps of a client that has a pool and a key."""
 
@@ -81,6 +86,28 @@ def test_client_without_caps_for_the_class(user: Callable[..., str]) -> None:
     with zlog.connect(user(READ_WRITE)) as store:
         use(store)
         assert plain(store)
+
+
+def test_methods_run_in_client_if_librados_cannot_call_a_class(
+    ceph_cluster: CephCluster, tmp_path: Path
+) -> None:
+    """The copy lacks the deprecated function, as a later librados may."""
+    function = b"\0rados_read_op_exec\0"
+    library = Path(librados_file()).read_bytes()
+    assert function in library
+    lacking = library.replace(function, function.replace(b"exec", b"gone"))
+    (tmp_path / "librados.so.2").write_bytes(lacking)
+    program = f"""if True:
+        import zlog
+        from tests.system.test_plain import plain, use
+
+        with zlog.connect({ceph_cluster.url("no-class-calls")!r}) as store:
+            use(store)
+            assert plain(store)
+        """
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, timeout=SECONDS)
 
 
 @pytest.mark.parametrize("sequencers", [0, 1])

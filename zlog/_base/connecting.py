@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from zlog._base.cephx import key_type, librados_version
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
@@ -94,9 +95,23 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
         return StoreUnavailable(
             f"the cluster rejects the key of {client} in {used}: {reason}",
             hint=f"With an admin's keyring, `ceph auth get {client}` prints the right key."
-            f" {_ANOTHER}",
+            f" {_about_key(used, client)}{_ANOTHER}",
         )
     return None
+
+
+def _about_key(keyring: str | None, client: str) -> str:
+    """Return how the type of a rejected key can be the reason, or nothing if it is unknown."""
+    kind = key_type(Path(keyring), client) if keyring else None
+    if kind is None:
+        return ""
+    release = librados_version() or "of an unknown release"
+    reason = (
+        "which monitors can refuse (`ceph config get mon auth_allowed_ciphers`)"
+        if kind == "AES"
+        else "which only librados 19.2.6, 20.2.4, 21.2 and later of each series can use"
+    )
+    return f"The key's type is {kind}, {reason}; this is librados {release}. "
 
 
 def _unreadable(path: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zlog
-from zlog.admin import Credentials, extension_file, librados_file
+from zlog.admin import Credentials, extension_file, librados_file, librados_version
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, note, ok, warning
 from zlog.cli.exit_codes import ExitCode
 from zlog.errors import SequencerRefused, StoreUnavailable
@@ -28,7 +28,8 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
 
 def _librados(*, needed: bool) -> Diagnosis:
     try:
-        return ok("librados", f"found ({librados_file()})")
+        path = librados_file()
+        return ok("librados", f"version {librados_version() or 'unknown'} ({path})")
     except StoreUnavailable as error:
         level = Level.FAILURE if needed else Level.NOTE
         return Diagnosis("librados", level, str(error), error.hint, ExitCode.UNREACHABLE)

@@ -14,6 +14,11 @@ from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, war
 _ERASURE = 3
 """``type`` of an erasure-coded pool in the monitors' answers (osd_types.h)."""
 
+_OMAP = "supports_omap"
+"""The flag of an erasure-coded pool that stores omap keys and runs object classes (Ceph 21)."""
+
+_OMAP_FIX = "or, if all OSDs run Ceph 21 or newer, ceph osd pool set {} " + f"{_OMAP} true"
+
 _COPIES = 3
 """Ceph's default size of a pool. A pool with more copies than OSDs stores nothing completely."""
 
@@ -48,10 +53,13 @@ def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
 
 def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
     name, size = pool["pool_name"], pool["size"]
-    if pool["type"] == _ERASURE:
-        text = f"{name!r} is erasure coded; logs need a replicated pool, which can hold keys"
+    if pool["type"] == _ERASURE and _OMAP not in pool["flags_names"].split(","):
+        text = f"{name!r} is erasure coded and cannot store omap keys, which logs need"
         create = f"ceph osd pool create {name}-replicated 32 32 replicated"
-        return failure(_PART, text, f"{create}, and use --store ceph://{name}-replicated")
+        fix = f"{create}, and use --store ceph://{name}-replicated; {_OMAP_FIX.format(name)}"
+        return failure(_PART, text, fix)
+    if pool["type"] == _ERASURE:
+        return ok(_PART, f"{name!r} is erasure coded, with {_OMAP}")
     if size > 1:
         text = f"{name!r} is replicated: {size} copies, and appends need {pool['min_size']}"
         return ok(_PART, text)

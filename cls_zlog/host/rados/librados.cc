@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <string_view>
 
 #include "cls_zlog/host/fork_mutex.h"
 
@@ -18,12 +19,17 @@ std::string file_of(const void* function) {
   return ::dladdr(function, &info) != 0 ? info.dli_fname : "librados.so.2";
 }
 
+// Calls classes. It is deprecated since Ceph 21, and zlog works without it.
+constexpr std::string_view kOptional = "rados_read_op_exec";
+
 // Fills the table. Returns the names of the functions that are missing.
 std::string look_up(void* library) {
   std::string missing;
   const auto find = [&](const char* name) {
     void* const function = ::dlsym(library, name);
-    if (function == nullptr) missing.append(missing.empty() ? "" : ", ").append(name);
+    if (function == nullptr && name != kOptional) {
+      missing.append(missing.empty() ? "" : ", ").append(name);
+    }
     return function;
   };
 #define ZLOG_FIND(name, ...) \

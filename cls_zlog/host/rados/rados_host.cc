@@ -143,7 +143,7 @@ void RadosHost::ask_replica(Submission submission) {
     refuse(submission.done, reads ? -EBUSY : -EOPNOTSUPP);
     return;
   }
-  start_thread(submission.done, [client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
+  start_thread(submission.done, [client_side = client_side() ? client_side_ : nullptr,
                                  object = std::string(submission.object), found, place,
                                  payload = std::move(submission.payload),
                                  done = submission.done](rados_ioctx_t io) {
@@ -241,6 +241,8 @@ void RadosHost::give_up(Ticket ticket) {
 // methods use that call too, because both kinds of operation have the same type inside librados.
 Ticket RadosHost::call_class(const char* class_name, const Method& method,
                              const Submission& submission) {
+  // As if the OSD lacked the class: the ClientSideHost then runs the method, if it may.
+  if (librados().read_op_exec == nullptr) return refuse(submission.done, -EOPNOTSUPP);
   const bool writes = (method.flags & kWrite) != 0;
   const std::string name(submission.object);
   const auto reply = std::make_shared<ClassReply>();

@@ -66,7 +66,9 @@ class RadosHost final : public AsyncHost {
   void close() override;
 
   // Returns whether methods run in this process, as far as is known yet.
-  bool client_side() const { return *way_ == Way::kClientSide; }
+  bool client_side() const {
+    return *way_ == Way::kClientSide || librados().read_op_exec == nullptr;
+  }
 
   // Returns the id of the cluster, which is known without a request.
   int fsid(std::string* out);

@@ -1,0 +1,46 @@
+"""What makes Ceph's monitors refuse a key: its type, and the release of librados.
+
+Since CVE-2025-30156 there are two types of keys. Releases before 19.2.6 and 20.2.4 know only the
+older type, and monitors of later releases can refuse it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import configparser
+import ctypes
+import struct
+from pathlib import Path
+
+_TYPES = {1: "AES", 2: "AES256K"}
+"""Key types by the number that a key begins with (Ceph's ``src/include/ceph_fs.h``)."""
+
+_VERSION = "_Z19ceph_version_to_strv"
+"""``const char* ceph_version_to_str()`` of libceph-common; librados' C API has no such function."""
+
+
+def key_type(keyring: Path, entity: str) -> str | None:
+    """Return the type of an entity's key in a keyring file; None if that cannot be read."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string("\n".join(line.strip() for line in keyring.read_text().splitlines()))
+        key = base64.b64decode(parser[entity]["key"], validate=True)
+        (number,) = struct.unpack_from("<H", key)
+    except (OSError, UnicodeError, configparser.Error, KeyError, binascii.Error, struct.error):
+        return None
+    return _TYPES.get(number, f"number {number}")
+
+
+def librados_version() -> str | None:
+    """Return the release of Ceph that this process's librados belongs to, such as ``19.2.3``.
+
+    None if librados is not loaded or does not say.
+    """
+    try:
+        function = getattr(ctypes.CDLL("libceph-common.so.2"), _VERSION)
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_char_p
+    version: bytes = function()
+    return version.decode()
