@@ -71,6 +71,17 @@ test-long: TEST_MINUTES := 90
 test-long: lint docs-check limits $(TESTING) $(DONE)/java $(DONE)/spin ## clang-tidy, and the tests that make test leaves out
 	$(ALL_TESTS) -m long
 
+# What a release of Ceph can change.
+CEPH_TESTS := tests/ceph_dev tests/cli/test_doctor_ceph.py tests/conformance tests/native/test_ceph_store.py tests/system
+
+.PHONY: test-ceph
+test-ceph: ## as root: make demo and the tests of Ceph, in a bare system; SUITE=trixie, noble or forky
+	packaging/test-ceph $(SUITE)
+
+.PHONY: test-ceph-here
+test-ceph-here: $(TESTING) $(DONE)/ceph
+	$(ALL_TESTS) $(CEPH_TESTS)
+
 .PHONY: test-local
 test-local: limits $(TESTING) $(DONE)/spin ## all tests that need neither Ceph nor Spark
 	ZLOG_TEST_CEPH=never $(REQUIRE_CHROMIUM) $(PYTEST) --ignore=tests/spark
