@@ -151,8 +151,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together, with one grant and one write per stripe object.
 
-    Usually each object accepts all entries sent to it. Otherwise, :meth:`_take_answers` handles the
-    entries one by one.
+    If an object refuses its write, the round sends the entries of that write again, at the same or
+    at new positions.
     """
 
     def __init__(
@@ -202,10 +202,11 @@ class _Round:
             replies = await layout.io.execute(self._calls(view, groups), deadline)
 
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
-        """Return the next positions of the refused entries, and the view in which to write them.
+        """Choose positions for the refused entries, and return them with the view to write them in.
 
-        An entry keeps its position if a later entry was acknowledged. This is safe: the tail of the
-        new view is above the acknowledged entry, so no client is granted the lower position.
+        An entry keeps its position if a later entry of the round was acknowledged, so that the two
+        stay in order. No other client is granted that position, because the tail of the new view is
+        above the acknowledged entry.
         """
         view = self._layout.view  # may change in the calls below
         sealed, self._sealed = self._sealed, {}
@@ -309,10 +310,11 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Record the answer of one object, which stores either all entries sent to it or none.
+        """Record an object's answer to one write, which it executes as a whole or not at all.
 
-        If an object refuses because one position is taken, that position's entry needs another one.
-        The object's other entries are returned, and must be sent again.
+        If the object refuses the write because one position is taken, that position's entry will
+        get a new position. The other entries of the write are returned, because they must be sent
+        again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -353,10 +355,10 @@ class _Round:
         return [slot for slot in group if same.get(slot.position) is None], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
-        """Get a newer view, by reading it or by creating it.
+        """Get a view in which the refused entries can be written.
 
-        If an object is missing or has refused the epoch, a newer view is read. If positions are
-        above the stripe's end, or too many are taken, a new view is created.
+        If an object is missing or has refused the epoch, this looks for a newer view. If positions
+        were beyond the stripe's end, or new positions were taken again and again, it creates one.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

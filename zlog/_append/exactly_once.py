@@ -78,10 +78,10 @@ class ExactlyOnce:
 
 
 class _Attempt:
-    """One attempt to append a part.
+    """One attempt of a producer to append a part.
 
-    An attempt begins, recovers the entries of earlier attempts if there were any, appends the
-    others, and finishes. A later attempt may supersede it at any time.
+    The attempt first finds the entries that earlier attempts have appended, and then appends only
+    the others. A later attempt may supersede it at any time.
 
     Attributes:
         appender: appends the part's entries, only at positions that the head has recorded.
@@ -178,9 +178,9 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head has not recorded these positions, so they may be granted again in a later epoch.
-        They are therefore filled only in the epoch of ``view``. In a log without a sequencer,
-        nothing was granted and nothing is filled.
+        The head has not recorded the grant, so a later epoch may grant the same positions again.
+        The fill is therefore sent only if the epoch of ``view`` is still the newest known. In a log
+        without a sequencer, nothing was granted and nothing is filled.
         """
         if not view.sequencer:
             return
@@ -192,9 +192,10 @@ class _Attempt:
 
 
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
-    """Divide entries, or columns of entries, into one list per append.
+    """Divide the entries of a call into lists that are small enough for one append.
 
-    Entries are copied, because the caller may reuse its buffer. Columns are sliced without a copy.
+    Single entries are copied, because the caller may reuse its buffer. Columns of entries are
+    sliced without a copy.
     """
     some: list[NewEntry] = []
     size = 0
@@ -229,10 +230,10 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
-    """Return the writer id that all attempts at a part share.
+    """Return the writer id that is used by all attempts to append the same part.
 
-    The id includes the producer's incarnation, because a producer that was forgotten and returns
-    counts its attempts from 1 again.
+    The id includes the producer's incarnation. If a producer is forgotten and created again, it
+    counts its attempts from 1 again, and would otherwise reuse append ids.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

@@ -59,14 +59,15 @@ _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer: the logic that threads and asyncio share.
+    """Appends the entries of one exclusive writer, in rounds.
 
-    Each round may take ``timeout`` seconds; None means no limit.
+    The subclasses for threads and for asyncio share this code. Each round may take ``timeout``
+    seconds; None means no limit.
 
     Attributes:
         confirmed: all entries below this position are confirmed.
         fenced: the error to raise once another writer is known to have replaced this one.
-        quota: the space that is left within the writer's limits.
+        quota: the limits of the writer, and how much of them is used.
     """
 
     def __init__(
@@ -111,10 +112,11 @@ class Exclusive(ABC):
         return not (self._waiting or self._rounds)
 
     def enqueue(self, pending: Pending) -> bool:
-        """Queue entries after all earlier ones.
+        """Queue entries behind those that were submitted before.
 
         Returns True if no round is in flight, so that the caller must call :meth:`run`. Raises
-        Fenced, or the error of earlier entries if no call has raised it yet.
+        Fenced if another writer has taken the log. Raises the error of earlier entries if they have
+        failed and no call has reported that yet.
         """
         with self._mutex:
             if self.fenced is not None:

@@ -86,11 +86,11 @@ class AsyncioAppends(Exclusive):
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
     ) -> ZlogError | None:
-        """Enqueue the gathered appends that fit into the window, and return the first error.
+        """Enqueue the gathered appends that fit into the writer's window. Returns the first error.
 
-        With ``all_of_it``, all of them are enqueued, even beyond the window. If ``failed`` is
-        given, or an append times out while it waits for space, all later appends fail with that
-        error, so that no entry follows a missing one.
+        With ``all_of_it``, appends beyond the window are enqueued too. Once an append has failed,
+        all later ones fail with the same error, so that no entry follows a missing one. ``failed``
+        is the error of an append before this call.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -131,9 +131,10 @@ class AsyncioAppends(Exclusive):
     async def append_all(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
     ) -> Any:
-        """Append entries and return their position, or positions, once they are confirmed.
+        """Append entries, and return their position or positions once all of them are confirmed.
 
-        A call with its ``own`` timeout waits that long, and any other call until the round ends.
+        If ``own`` is set, the caller has chosen a timeout for this call, which therefore ends at
+        ``deadline``. Otherwise it ends when the round with the entries does.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -261,10 +262,10 @@ class BlockingAppends(Exclusive):
     def append_all(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
     ) -> Any:
-        """Append entries and return their position, or positions, once they are confirmed.
+        """Append entries, and return their position or positions once all of them are confirmed.
 
-        If the call has its ``own`` timeout, another thread sends the round, so that this one can
-        stop waiting.
+        If ``own`` is set, the caller has chosen a timeout for this call. Another thread then sends
+        the round, so that this thread can stop waiting at ``deadline``.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

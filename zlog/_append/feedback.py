@@ -33,10 +33,10 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 
 
 class RollWatch:
-    """Watches how full a writer's stripe is, and starts the next stripe.
+    """Watches how full the objects of the live stripe are, and starts the next stripe in time.
 
-    Every reply to a write says how full the object is. An append that fills the object succeeds,
-    and the next one ends the stripe before it writes.
+    Each reply to a write says how full the object is. A write that fills the object still succeeds,
+    but the writer starts another stripe before its next append.
     """
 
     def __init__(self, layout: Layout) -> None:

@@ -30,12 +30,12 @@ from zlog.view import ExclusiveWriter, View
 
 
 class Ownership(NamedTuple):
-    """A log that a writer has taken.
+    """The result of making a client the exclusive writer of a log.
 
     Attributes:
-        writer: the writer.
+        writer: the exclusive writer.
         view: the view that names the writer.
-        end: where the confirmed entries end in this view.
+        end: one past the last confirmed entry in this view.
     """
 
     writer: ExclusiveWriter
@@ -60,8 +60,9 @@ def _checked_name(name: str | None) -> str:
 async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownership:
     """Make a new writer the only client that appends. The previous writer is fenced.
 
-    Raises TypeError or ValueError if the name is invalid, AppendRefused if the log is a mirror or
-    read-only, Fenced if another writer took the log first, and KeyNeeded or StoreReadOnly.
+    Raises TypeError or ValueError if the name is invalid, and AppendRefused if the log is a mirror
+    or read-only. Raises Fenced if another client takes the log at the same time, StoreReadOnly if
+    the store is read-only, and KeyNeeded if the entries have MACs but this client has no key.
     """
     io = layout.io
     layout.macs.check_key()
@@ -82,10 +83,11 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
 async def end_in(
     layout: Layout, writer: ExclusiveWriter, view: View, start: int, deadline: Deadline
 ) -> tuple[View, int]:
-    """Return where the confirmed entries end, and the view in which this holds.
+    """Find out how far the entries of an exclusive log are confirmed.
 
-    That view is ``view`` or a newer one. The writer must have no write in flight, and all positions
-    below ``start`` must be confirmed. Raises Fenced if the view does not name the writer.
+    Returns a view, which is ``view`` or a newer one, and the position after the last confirmed
+    entry in it. The writer must have no write in flight, and all positions below ``start`` must be
+    confirmed. Raises Fenced if the view does not name the writer.
     """
 
     def known(view: View) -> int:
@@ -100,10 +102,10 @@ async def end_in(
 async def keep(
     layout: Layout, writer: ExclusiveWriter, deadline: Deadline, *, full: int | None = None
 ) -> View:
-    """Create a new view for the same writer, so that objects refuse its writes in earlier views.
+    """Create a new view for the same writer, to fence its own delayed writes from earlier views.
 
-    If the stripe with the id ``full`` is still the live stripe, the new view ends it. Raises Fenced
-    if this writer no longer owns the log.
+    If the stripe with the id ``full`` is still the live stripe, the new view starts the next one.
+    Raises Fenced if this writer no longer owns the log.
     """
 
     def edit(view: View) -> View:

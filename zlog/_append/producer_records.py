@@ -79,8 +79,8 @@ class Producer(NamedTuple):
         name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
-        parts: the number of parts whose state the log stores. They belong to this and later
-            sequence numbers.
+        parts: the number of parts whose state the log still stores, because their sequence numbers
+            are not complete.
         created: when the producer first appended, by its clock, UTC.
         updated: when it last began an append or declared numbers complete, by its clock, UTC.
     """
@@ -128,11 +128,11 @@ class ProducerRecords:
         positions: range,
         deadline: Deadline,
     ) -> int | None:
-        """Record the positions granted to an attempt, before any of them is written.
+        """Record the positions granted to an attempt in the head, before any of them is written.
 
         Returns the first position, which the head chooses if the log has no sequencer. Returns None
-        if there is a newer view. Raises SequenceSuperseded if another attempt has begun in the
-        meantime, or if the sequence number is complete.
+        if the caller must repeat the grant in a newer view. Raises SequenceSuperseded if a newer
+        attempt has begun, or if the sequence number is complete.
         """
         request = messages.delivery_grant(
             self._log_id,
@@ -159,12 +159,11 @@ class ProducerRecords:
         return messages.delivery_grant_reply(reply.payload).first
 
     async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
-        """Refuse a producer's sequence numbers below ``before`` from now on.
+        """Declare a producer's sequence numbers below ``before`` complete, or forget the producer.
 
-        If ``before`` is None, forget the producer itself. This may take several requests: the first
-        one raises the producer's sequence number, and the last one removes a producer that is to be
-        forgotten. Each request names the producer's incarnation, so that a delayed request does not
-        affect a new producer with the same name.
+        The producer is forgotten if ``before`` is None. This may take several requests. Each of
+        them names the producer's incarnation, so that a delayed request cannot affect a new
+        producer with the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

@@ -36,7 +36,7 @@ _TRIM = "Trim entries that are no longer needed (`writer.trim(position)`)."
 
 
 class Quota:
-    """The space that an exclusive writer has left within its limits.
+    """Limits how much data an exclusive writer submits, and how much data its log holds.
 
     Attributes:
         unconfirmed_bytes: the size of the data that was submitted and is not confirmed yet.
@@ -92,9 +92,10 @@ class Quota:
         return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """If the log is full, count its data again, because other clients may have trimmed it.
+        """Count the data of a full log again, because other clients may have trimmed it.
 
-        Raises LimitReached if the log is still full and the writer does not wait for trims.
+        If the log is still full, this raises LimitReached, except for a writer that waits for
+        trims.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()

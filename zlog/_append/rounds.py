@@ -91,7 +91,8 @@ class Pending:
 class Round:
     """Entries of an exclusive writer that are sent together, at consecutive positions.
 
-    A round waits, is in flight, and finally is written. If an object refuses it, it waits again.
+    A round first waits, and is then in flight until it is written. If an object refuses a round
+    that is in flight, the round waits to be sent again.
     """
 
     first: int

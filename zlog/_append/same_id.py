@@ -36,10 +36,11 @@ class AppendId(NamedTuple):
 async def compare(
     layout: Layout, ref: ObjectRef, wanted: Mapping[int, AppendId], deadline: Deadline
 ) -> dict[int, bool | None]:
-    """For each position of an object that holds an entry, return whether it is the wanted entry.
+    """Compare entries of an object with the appends that are expected at their positions.
 
-    The value is None if the entry cannot be read, because it is damaged or a newer version wrote
-    it. Raises ZlogError if the object cannot be read.
+    For each position that holds an entry, the result is True if the entry is the expected one. It
+    is None if the entry is damaged or was written by a newer version. Raises ZlogError if the
+    object cannot be read.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)

@@ -79,11 +79,12 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: the kind of the finding.
-        object: the object's name, or the first object's if the positions are in several objects.
+        object: the name of the object, or of the first object if the positions are in several.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence that explains the finding.
-        step: the distance between positions: 1, or the stripe's width if all are in one object.
+        step: the distance from each position to the next. It is the stripe's width if all positions
+            are in one object whose stripe unit is 1, and otherwise 1.
     """
 
     kind: FindingKind
@@ -110,11 +111,11 @@ class CheckSummary(NamedTuple):
     """The totals of an audit.
 
     Attributes:
-        positions: the number of positions from the trim point to the tail.
+        positions: the number of positions between the trim point and the tail at the audit's start.
         entries: the number of entries with correct checksums.
         bytes: the size of the data of these entries.
         filled: the number of filled positions.
-        trimmed: the number of trimmed positions above the trim point as of the audit's start.
+        trimmed: how many of these positions are trimmed.
         unwritten: the number of positions that were unwritten when they were checked.
         lost: the number of positions whose data is damaged or whose object is missing.
         unreadable: the number of positions that a newer version of zlog wrote.

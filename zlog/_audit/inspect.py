@@ -25,10 +25,10 @@ _OBJECTS_AT_ONCE = 256
 
 
 class _Looked(NamedTuple):
-    """The state of a stripe object.
+    """What an audit learned about a stripe object.
 
-    ``sealed`` is the epoch with which the object must at least be sealed. ``stat`` is the object's
-    reply, or an errno if it did not answer.
+    ``sealed`` is the lowest epoch that the object should have. ``stat`` is the object's reply to
+    ``stat``, or a negative errno if the call failed.
     """
 
     stripe: Stripe
@@ -42,7 +42,7 @@ async def walk(
 ) -> AsyncIterator[Stripe | range]:
     """Iterate over the stripes that have untrimmed positions in ``[start, end)``.
 
-    In place of a stripe that the head has lost, a range with its positions is yielded.
+    If the head has lost a stripe, the iterator yields the range of its positions instead.
     """
     position = max(start, layout.view.trim_point)
     while position < end:
@@ -86,13 +86,12 @@ async def stat_objects(
 class Inspector:
     """Compares a log's head, its directory entry and its stripe objects.
 
-    The log is in use, so a difference may be caused by a change in progress. It counts as a finding
-    only if a second, later look finds it again.
+    Clients use the log meanwhile, so a difference may be a change in progress. It counts as a
+    finding only if a second, later comparison finds it again.
 
     Attributes:
-        objects: the number of stripe objects in the last look.
-        taken: as of the last look, every position below this one was taken, or was below a tail
-            that a client had seen.
+        objects: the number of stripe objects in the last comparison.
+        taken: all positions below this one were granted before the last comparison ended.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -105,9 +104,10 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Compare the head with the objects once, and return the differences.
 
-        Clients may change the log meanwhile, so the head is read twice. Objects must match the view
-        that was read before the look, because clients seal objects before they record a view. They
-        may also match the one read after it: a trim point is recorded before objects are removed.
+        Clients may change the log meanwhile, so the head is read twice. The objects must have the
+        epochs of the first reading, because clients seal objects before they record a view. They
+        may be trimmed as far as the second reading says, because clients record a trim point before
+        they use it.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
@@ -136,10 +136,10 @@ class Inspector:
         return findings
 
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
-        """Return the ids of stripes that may hold positions above their end.
+        """Return the ids of the stripes whose objects may hold positions above the stripe's end.
 
-        A stripe of an exclusive log ends after the last confirmed entry, so unconfirmed entries may
-        be above its end. A stripe whose view the head no longer has may have been exclusive, too.
+        An exclusive log's stripe ends after its last confirmed entry, so unconfirmed entries may
+        follow. If the head no longer has a stripe's view, the log may have been exclusive then.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -25,12 +25,12 @@ _LOOKED_MAX = 256
 class PositionCell:
     """Consecutive positions, and how many of them are in each state.
 
-    If a cell has more than 256 positions, only 256 in its middle are checked.
+    In a cell with more than 256 positions, only the 256 positions in the middle are checked.
 
     Attributes:
         start: the first position.
         end: one past the last position.
-        looked: the number of checked positions, which is the sum of the numbers below.
+        looked: the number of positions that were checked, which is the sum of all counts below.
         written: the number of entries.
         filled: the number of filled positions.
         trimmed: the number of trimmed positions.

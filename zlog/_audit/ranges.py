@@ -72,10 +72,10 @@ class BadRows:
 
 
 class Holes:
-    """Unwritten positions in ascending order, with consecutive positions of a stripe joined.
+    """Collects holes in ascending order, and joins consecutive holes of a stripe.
 
     Attributes:
-        seen: when the last hole was seen.
+        seen: when the last hole was found.
     """
 
     def __init__(self) -> None:
@@ -149,9 +149,9 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add appends that were seen before and occur again in a window.
+        """Note which appends of a window were already seen at a lower position.
 
-        Returns findings about appends that exceed the limit.
+        Only a limited number of appends can be noted. For each further one, this returns a finding.
         """
         findings: list[Finding] = []
         for append, position in found:

@@ -56,13 +56,13 @@ _NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 class Scrub:
     """Checks one replica of each object of a log, one operation at a time.
 
-    It checks either the primary, which serves all other calls, or a replica that is chosen at
-    random for each operation. Without this check, damage in other replicas is noticed only when one
-    of them becomes the primary.
+    Ordinary calls read only an object's primary replica. Damage in the other replicas would be
+    noticed only when one of them becomes the primary.
 
     Args:
         repair: whether to repair damage instead of only reporting it.
-        any_replica: whether to check randomly chosen replicas. Only stores on Ceph have several.
+        any_replica: whether each operation checks a random replica instead of the primary one. Only
+            stores on Ceph have several replicas.
         keys_only: whether to skip data in the objects' bytestream. Up to Ceph 20, an OSD that is
             not the primary aborts if its disk cannot read that data.
         pace: a function that is called after each operation.

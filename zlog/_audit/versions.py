@@ -43,13 +43,13 @@ class ClassVersion(NamedTuple):
 
 
 class Osds(NamedTuple):
-    """The OSDs of a cluster, by number.
+    """Which class version each OSD of a cluster has. The keys are the numbers of the OSDs.
 
     Attributes:
-        versions: the versions of their classes.
+        versions: the class versions of the OSDs that answered.
         refusals: a negative errno for each OSD that lacks the class, may not load it, or does not
             answer.
-        silent: the OSDs that could not be asked, because no object was found that they serve.
+        silent: the OSDs that were not asked, because none of the objects tried was on them.
     """
 
     versions: dict[int, ClassVersion]
@@ -81,8 +81,8 @@ def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Os
 
     To reach an OSD, this creates an object in the store's pool and namespace and removes it again.
     If the process is killed in between, an object ``zlog-probe.*`` remains, which you can remove by
-    hand. In a large cluster, some OSDs may not be reached. If the client's caps do not allow
-    ``seal`` and ``remove``, all OSDs refuse.
+    hand. In a large cluster, some OSDs may not be reached. The client's caps must allow ``seal``
+    and ``remove``.
 
     Args:
         store: a store on Ceph whose OSDs run all methods (``class=require``).

@@ -12,9 +12,10 @@ Timeout = float | EllipsisType | None
 
 
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
-    """Raise TypeError or ValueError if ``seconds``, called ``what``, is not a valid timeout.
+    """Check that ``seconds`` is a valid timeout. If not, raise TypeError or ValueError.
 
-    If ``optional``, None is valid too, and means no limit.
+    ``what`` is the name of the timeout for the error's message. If ``optional`` is set, None is
+    valid and means no limit.
     """
     if seconds is None and optional:
         return
@@ -40,7 +41,8 @@ class Deadline:
     reconnections and view changes share the budget.
 
     Args:
-        seconds: the time from now on. None, or a time too long for locks, means no limit.
+        seconds: how long the call may take. None, or more seconds than a lock can wait, means no
+            limit.
         clock: a monotonic clock in seconds.
 
     Raises:

@@ -11,9 +11,10 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of a new log, or changes to a log's options, where None means no change.
+    """The options of a new log, or the changes to an existing log's options.
 
-    Fields that are not listed here are stored in the view, as options with the same names.
+    In a change, None leaves an option as it is. The other fields are options that the view stores
+    under the same names.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.

@@ -26,13 +26,13 @@ from zlog.errors import (
 
 
 class _Meaning(NamedTuple):
-    """The meaning of a code, from which the exception is made.
+    """How an error code is turned into an exception.
 
     Attributes:
-        why: an explanation; None means the system's message for the errno.
+        why: the explanation for the message; None means the system's message for the errno.
         hint: the hint; None means the hint of the exception's class.
         kind: the exception's class.
-        retryable: whether a retry may succeed; None means the class's own attribute.
+        retryable: whether a retry may succeed; None means what the exception's class says.
     """
 
     why: str | None
@@ -195,9 +195,10 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
 
 
 def from_code(code: int, what: str) -> ZlogError:
-    """Return the exception for a negative errno, or for a code of the object class other than OK.
+    """Return the exception for a code with which an operation failed.
 
-    ``what`` says which operation failed, and on which log, store or file.
+    The code is a negative errno of the store, or a positive code of the object class. ``what`` says
+    which operation failed, and on which log, store or file.
     """
     meaning = _MEANINGS.get(code)
     if meaning is None and code > 0:

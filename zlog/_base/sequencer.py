@@ -71,10 +71,9 @@ class Grant(NamedTuple):
 class LogAddress(NamedTuple):
     """A log in a pool of the cluster. Pool and namespace are empty if the store is not on Ceph.
 
-    ``log_id`` distinguishes the log from a removed log with the same name, whose epochs have the
-    same numbers. ``store`` is the store's identity, which distinguishes it from a restored copy
-    with the same log ids. It is empty if it is unknown, and within a sequencer, which has already
-    checked it.
+    ``log_id`` distinguishes the log from a removed log with the same name. ``store`` is the store's
+    identity, which distinguishes the log from its restored copy in another store. It is empty if it
+    is unknown, and inside a sequencer, which has already checked it.
     """
 
     pool: str
@@ -111,23 +110,26 @@ class LogAddress(NamedTuple):
 
 
 class SequencerClient(Protocol):
-    """A client of any kind of sequencer. A blocking client's coroutines never suspend.
+    """The client of a sequencer, of whatever kind. A blocking client's coroutines never suspend.
 
-    A grant in a higher epoch than the caller's means that the caller's view is out of date.
+    If a grant has a higher epoch than the caller's view, the view is out of date.
 
     All methods except ``close`` raise:
         SequencerUnavailable: the sequencer refuses or cannot be reached, or the connection ends
-            during the call. It is safe to repeat ``next``, because unused positions are just holes.
+            during the call. It is safe to repeat ``next``, because positions that nobody writes are
+            just holes.
         SequencerTimeout: the deadline passed.
         LogNotFound: the log does not exist.
-        StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.
+        StaleEpoch: the sequencer is in another epoch than the caller, which the error's ``epoch``
+            tells.
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Open the log, in an epoch later than ``dead_epoch`` if that is not 0.
+        """Open the log at the sequencer, and return the sequencer's epoch and the tail.
 
-        The returned grant's position is the tail. The sequencer checks whether ``dead_epoch`` has
-        ended, and if not, it stays in that epoch. The other methods open the log when they need it.
+        The other methods do this when necessary. ``dead_epoch`` is an epoch that the caller
+        believes to have ended, or 0. The sequencer checks this, and starts a later epoch if it is
+        true.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

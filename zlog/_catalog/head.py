@@ -92,10 +92,10 @@ class Head:
     ) -> tuple[int, int]:
         """Take a new epoch by incrementing a durable counter. Returns it and the tail floor.
 
-        After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, the head
-        first records a pending stripe of this width. So if the client creates its objects and dies,
-        other clients can find and remove them. If an object was sealed with an epoch ``above`` the
-        counter, the counter moves above that epoch, or as near as the head allows.
+        From then on, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, the
+        head also records a pending stripe of this width, so that its objects can be found and
+        removed if the client dies. If ``above`` is not 0, the new epoch is above it, or as close to
+        it as the head allows.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
@@ -110,11 +110,11 @@ class Head:
         return reply.code == Code.OK
 
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
-        """Record that ``tail`` was shown to a client in ``epoch``.
+        """Record that a client is about to see ``tail`` as the tail in ``epoch``.
 
-        Returns OK if it was recorded, STALE_EPOCH if a higher epoch has been taken, or
-        BEYOND_STRIPE if a tail that high needs a new stripe. Raises LogNotFound if the log was
-        removed, even if another log has its name now.
+        Returns OK if the tail was recorded, STALE_EPOCH if a higher epoch has been taken, or
+        BEYOND_STRIPE if the live stripe must end before such a tail is possible. Raises LogNotFound
+        if the log was removed, even if another log has its name now.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
         reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH, Code.BEYOND_STRIPE)
@@ -127,9 +127,9 @@ class Head:
     ) -> int | None:
         """Record that every position below ``position`` is trimmed. The trim point never decreases.
 
-        Archived stripes that are completely below it become pending, so that their objects are
-        removed. If a cursor is below ``position`` and ``past_cursors`` is not set, nothing is
-        recorded, and the lowest cursor's position is returned.
+        Archived stripes that are now completely trimmed become pending, so that their objects will
+        be removed. If a cursor is below ``position``, nothing is recorded and the lowest cursor's
+        position is returned. ``past_cursors`` ignores cursors.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -165,9 +165,10 @@ class Head:
     async def pending_stripes(
         self, log_id: int, deadline: Deadline
     ) -> tuple[int, list[tuple[int, int]]]:
-        """Return the newest view's epoch, and ``(id, width)`` of each pending stripe, ascending.
+        """Return the newest view's epoch, and the id and width of each pending stripe.
 
-        A stripe whose id is above that epoch may belong to a view that is about to be proposed.
+        The stripes are in ascending order. One whose id is above the epoch may belong to a view
+        that another client is about to propose.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True

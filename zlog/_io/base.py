@@ -29,7 +29,7 @@ class Batches(Protocol[T_co]):
 
 
 class Driver(ProcessBound, ABC):
-    """The part that the blocking and the asyncio Io share.
+    """Base class of the blocking and the asyncio Io.
 
     Args:
         connect: a function that makes a client for the sequencer at an address.

@@ -22,7 +22,7 @@ _KEY = "completions"
 class Completions:
     """Wakes an event loop, through one file descriptor, when calls of its handles are answered.
 
-    It exists as long as one of these handles is open.
+    All handles on the loop share this object, which exists as long as one of them is open.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, world: World) -> None:
@@ -76,11 +76,11 @@ class Completions:
 
 
 class CallsUnderWay:
-    """The calls for which one future on an event loop waits.
+    """Calls that were started together, and whose replies one future awaits.
 
     Attributes:
         handle: the handle that started the calls.
-        under_way: the object that abandons the calls.
+        under_way: the object with which the calls are abandoned.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: object, count: int) -> None:

@@ -22,10 +22,10 @@ from zlog.view import ObjectRef, View
 async def confirmed_end(
     io: Io, view: View, start: int, deadline: Deadline, objects: Sequence[ObjectRef] | None = None
 ) -> int | None:
-    """Return the live stripe's first unwritten position from ``start`` on, in all or given objects.
+    """Return the first unwritten position of the live stripe that is not below ``start``.
 
-    This usually takes one call to each object, which answers from its header. Returns None if the
-    layout has changed, so that the caller must refresh or change the view.
+    With ``objects``, only the positions of these objects count. Usually each object is asked once,
+    and answers from its header. Returns None if the caller must first refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -62,10 +62,10 @@ async def _first_hole(
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
-    """Call stripe objects. Returns None if the layout seems to have changed.
+    """Call stripe objects. Returns None if an object refuses the epoch or is missing.
 
-    An object may refuse the epoch, or be missing because its stripe was replaced. The caller must
-    then refresh or change the view. Changing it raises an error if an object is lost.
+    The caller must then refresh or change the view. The change raises an error if an object is
+    lost.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

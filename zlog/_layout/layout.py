@@ -99,10 +99,10 @@ def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
 
 
 class Layout:
-    """The newest known view of one log. Its epoch never decreases.
+    """The newest view of a log that this client knows. Its epoch never decreases.
 
-    A sequencer that was unreachable for ``sequencer_timeout`` seconds counts as lost. Raises
-    WrongKey or MacsMissing if a ``key`` is given that the view does not name.
+    A sequencer counts as lost once it was unreachable for ``sequencer_timeout`` seconds. With a
+    ``key``, raises MacsMissing if the entries have no MACs, or WrongKey if those need another key.
     """
 
     def __init__(
@@ -209,10 +209,10 @@ class Layout:
         return state.counter, self.adopt(self._of_this_log(state.view))
 
     def adopt(self, view: View) -> View:
-        """Adopt a view that was read or proposed if it is newer. Returns the newest view.
+        """Adopt ``view`` if it is newer than the known view. Returns the newest view.
 
-        The trim point and the tail floor can increase without a new view. Here they never decrease,
-        even if an older reply arrives after a newer one.
+        The trim point and the tail floor are only ever raised, because replies can arrive out of
+        order.
         """
         with self._lock:
             known = self.view
@@ -225,10 +225,10 @@ class Layout:
             return self.view
 
     async def outdated(self, view: View, deadline: Deadline) -> bool:
-        """Return whether a newer view or trim point may explain a missing object of ``view``.
+        """Return whether the log has a newer view or a higher trim point than ``view``.
 
-        The object may have been removed by a trim, or with an empty stripe that was replaced.
-        Raises LogNotFound if the log was removed.
+        If so, an object of ``view`` may be missing because its positions were trimmed or its empty
+        stripe was replaced. Raises LogNotFound if the log was removed.
         """
         newest = await self.refresh(deadline)
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
@@ -263,12 +263,12 @@ class Layout:
         return LogNotFound(f"log {self.address.name!r} was removed from {self.io.store.url}")
 
     async def advance(self, stale: View, deadline: Deadline, *, sealed: int = 0) -> View:
-        """Return a view newer than ``stale``, which an object refused as too old.
+        """Return a view newer than ``stale``, after an object has refused the epoch of ``stale``.
 
-        Usually the client that sealed the object is about to propose a view. If no view appears
-        within a short random time, that client has probably died, and this client changes the view
-        itself. ``sealed`` is the object's epoch, if known. The new epoch is above it, even if a
-        hostile client has sealed the object of an ended stripe.
+        Usually the client that sealed the object is about to propose a view, so this waits for a
+        short, random time. If no view appears, that client has probably died, and this client
+        changes the view. The new epoch is above ``sealed``, which is the object's epoch or, if it
+        is unknown, 0.
         """
         io = self.io
         began = io.monotonic()
@@ -299,9 +299,9 @@ class Layout:
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
         """Create a view newer than ``stale``, or let the sequencer of ``stale`` do so.
 
-        If a hostile client has sealed an object with the epoch ``above``, this client creates the
-        view itself, with a higher epoch. A read-only store returns the old view with the highest
-        epoch that was taken, which suffices for reading.
+        If ``above`` is not 0, an object was sealed with that epoch, and this client creates a view
+        with a higher one. A read-only store cannot have a new view: the result is the old one with
+        the highest epoch that was taken, which suffices for reading.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -325,7 +325,7 @@ class Layout:
         return await self.drop_sequencer(stale, deadline)
 
     async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
-        """Record that ``tail`` was shown to a client in ``view``.
+        """Record that a client is about to see ``tail`` as the tail in ``view``.
 
         Returns False, and records nothing, if there is a newer view. Raises LogNotFound if the log
         was removed.
@@ -338,11 +338,11 @@ class Layout:
         return answer == Code.OK
 
     async def renew(self, view: View, deadline: Deadline) -> View:
-        """Return a newer view, because positions granted in ``view`` are taken or too high.
+        """Return a view newer than ``view``, whose grants are taken or above the stripe's limit.
 
-        The new view's tail is above the taken positions. If it is far above them, the view starts a
-        new stripe. Because all writers need the view at the same time, each waits for a random time
-        first, and leaves the change to a client that has already begun it.
+        The new view's tail is above all taken positions, and in a new stripe if it is too high for
+        the live one. All writers need this view at the same time, so each first waits for a random
+        time, and then makes the change only if no other client has begun it.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -356,9 +356,9 @@ class Layout:
         return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
-        """Ask the announced sequencer to take over the log if it is not the view's sequencer.
+        """Ask the announced sequencer to take over the log, if it is not the view's sequencer.
 
-        Returns whether there is a newer view. Raises SequencerRefused if the sequencer and this
+        Returns whether there is a newer view now. Raises SequencerRefused if the sequencer and this
         client do not trust each other, or if the sequencer has no capacity.
         """
         step = deadline.sooner(LOOK_SECONDS)
@@ -410,10 +410,11 @@ class Layout:
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
     ) -> tuple[View, list[Reply]]:
-        """Run idempotent calls that carry the view's epoch, and repeat them if the epoch is stale.
+        """Run calls in the current view, and repeat them in a newer view if its epoch is refused.
 
-        If ``calls_of`` raises StripeUnknown, the stripe is looked up and ``calls_of`` is called
-        again. The store's errors are returned as negative codes.
+        ``calls_of`` returns the calls for a view, which must be idempotent. If it raises
+        StripeUnknown, the stripe is looked up first. The store's errors are returned as negative
+        codes.
         """
         while True:
             view = self.view

@@ -86,11 +86,11 @@ async def change_positions(
 async def prefix_end(
     layout: Layout, view: View, known: Callable[[View], int | None], deadline: Deadline
 ) -> tuple[View, int | None]:
-    """Return where the confirmed entries end, and the view in which this holds.
+    """Find out how far the entries of a log are confirmed.
 
-    The search starts in ``view``, at the position ``known(view)``, below which all entries must be
-    confirmed. If the layout changes, it continues in a newer view. ``known`` may return None to end
-    the search without a result.
+    Returns a view, and the position after the last confirmed entry in it. The search begins in
+    ``view``, and continues in a newer view if the layout changes. All entries below ``known(view)``
+    must be confirmed. If ``known`` returns None, the search ends without a result.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

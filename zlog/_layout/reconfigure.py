@@ -29,7 +29,7 @@ _RESCUE_BYTES_MAX = 4 << 20
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Change a log's width, stripe unit or options by a new view.
+    """Change a log's width, stripe unit or options by making a new view.
 
     It is safe to repeat a call: if the newest view already has these values, nothing changes.
     Raises ValueError for an option that only zlog itself may set.
@@ -59,8 +59,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, the stripe ends only once. With ``rescue``, the new stripe
-    starts at the end of the log's entries, even if the tail is far above them.
+    If several clients call this at once, the stripe ends only once. Use ``rescue`` if a hostile
+    client has raised the tail: the new stripe then starts directly after the log's entries.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -87,9 +87,9 @@ async def _change(
 
 
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
-    """Return the end of the log's entries if ``tail`` is out of bounds, or else ``tail``.
+    """Return ``tail``, or if it is implausibly high, the end of the log's entries.
 
-    If the object class is old, a hostile client can move the tail up to 2^63 by taking a high
+    With an old object class, a hostile client can raise the tail up to 2^63 by taking a high
     position. The log's own entries are those before the first long gap. The live stripe must be
     sealed with the epoch of ``view``, so that nothing is written during the search.
     """

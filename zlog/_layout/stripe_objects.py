@@ -33,13 +33,13 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object refuses an epoch that is too far above its last one, and is then sealed in steps. A
-    missing object is an error, because its entries are lost. Set ``missing_ok`` to remove a log: it
-    skips missing objects, and those that a hostile client made for other positions.
+    An object whose last epoch is far lower is sealed in steps. A missing object is an error,
+    because its entries are lost. For the removal of a log, ``missing_ok`` skips missing objects,
+    and objects that a hostile client made for other positions.
 
     Returns:
-        The objects' replies. If another client is ahead, so that some objects have ``epoch`` or a
-        higher one, the highest of these epochs instead.
+        The objects' replies. If an object already has ``epoch`` or a higher one, another client is
+            ahead, and the highest such epoch is returned instead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0
@@ -74,9 +74,9 @@ async def make(
 ) -> int:
     """Create the objects of a new stripe that begins at ``start``, and seal them with ``epoch``.
 
-    Returns 0 on success. If an object exists already, a hostile client has guessed its name and may
-    have put anything into it. The result is then a random epoch that the client cannot guess, and
-    the next attempt must use an epoch above it.
+    Returns 0 on success. If an object already exists, a hostile client has guessed its name, so its
+    content cannot be trusted. The caller must then try again with an epoch above the returned one,
+    which is random so that it cannot be guessed.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -94,7 +94,7 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
     """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
 
-    An object may have an epoch above ``epoch``, if a slow client sealed it after its stripe ended.
+    An object is also removed if a slow client has sealed it with an epoch above ``epoch``.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -115,8 +115,8 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Remove a stripe that this client announced for a view that was not accepted.
 
-    Another client may already have reclaimed the stripe, so that the head no longer lists it. The
-    stripe's start must be the one that was proposed for it, or 0.
+    It does no harm if another client has already removed the stripe. The stripe's start must be the
+    one that was proposed for it, or 0.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):

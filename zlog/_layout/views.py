@@ -124,11 +124,11 @@ async def change_view(
     recount: Recount | None = None,
     above: int = 0,
 ) -> Change | View:
-    """Change the log's view.
+    """Replace a log's view with one that ``edit`` derives from it.
 
-    If another client changes the view first, ``edit`` is called again with that client's view. A
-    log whose removal has begun is accepted only with ``removing``. ``above`` is an epoch with which
-    objects were sealed; the new epoch is above it, or as close as the head allows.
+    If another client changes the view first, ``edit`` is called again with that client's view.
+    ``removing`` allows a view of a log whose removal has begun. If ``above`` is not 0, the new
+    epoch is above it, or as close to it as the head allows.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
     does not exist or is being removed, InvalidEpoch if another client was first at every attempt,
@@ -289,10 +289,11 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
-    """Return the stripes of the next view. ``made``, if given, begins at ``tail``.
+    """Return the stripes of the view that follows ``base``.
 
-    Wholly trimmed stripes are left out, and so are the oldest ones if there are too many. If the
-    live stripe has no entries, ``made`` replaces it.
+    ``made`` is a new stripe that begins at ``tail``, or None. It replaces the live stripe if that
+    one has no entries. Completely trimmed stripes are left out, and so are the oldest ones if there
+    are too many.
     """
     stripes = list(base.stripes)
     if made is not None:
@@ -305,9 +306,9 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 
 
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
-    """Return an edit's view in which another stripe follows the live one.
+    """Return a view in which a new stripe follows the live one, for use as an edit's result.
 
-    A width or stripe unit of None means the live stripe's. The change sets the start and the id.
+    By default the stripe has the live one's width and stripe unit. Its start and id are set later.
     """
     live = view.live_stripe
     spread = (

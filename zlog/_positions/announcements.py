@@ -44,7 +44,7 @@ class Announcements:
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
-        """If the view has no sequencer, look for one, but at most once per interval.
+        """Look for a sequencer for a log whose view has none, but at most once per interval.
 
         Raises SequencerRefused if the announced sequencer and this client do not trust each other.
         """

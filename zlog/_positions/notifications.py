@@ -30,11 +30,11 @@ _FAILED_SECONDS = 0.05
 
 
 class Notifications:
-    """The notifications that one handle receives from a log's watched object.
+    """The notifications of new entries that one handle receives through a log's watched object.
 
     Attributes:
         number: the number of the last notification; 0 while none can be received.
-        prompt: whether a notification ended the last wait for entries.
+        prompt: whether the last wait for entries was ended by a notification, not by a poll.
     """
 
     def __init__(self, io: Io, object: str) -> None:

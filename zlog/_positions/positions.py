@@ -133,10 +133,10 @@ class Positions:
             check_takes_appends(await self.layout.refresh(deadline))
 
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
-        """Return the tail, or ``end`` if it is lower.
+        """Return the tail, but at most ``end``.
 
-        If ``end`` is below the tail floor, this needs no request. In an exclusive log the tail
-        floor is ignored, because only a hostile client records one.
+        If ``end`` is not above the tail floor, this needs no request. An exclusive log's tail floor
+        is ignored, because only a hostile client can have recorded one.
         """
         view = self.layout.view
         if end is not None and end <= view.tail_floor and view.writer is None:
@@ -305,11 +305,11 @@ class Positions:
             _logger.warning("log %r %s: %s. %s", log, what, refused, refused.hint)
 
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
-        """Return the view, and the tail as computed from the objects of the live stripe.
+        """Compute the tail from the objects of the live stripe, and return it with its view.
 
-        The tail is one past the highest position in the objects. For a mirror, it is the tail
-        floor, and for an exclusive log, the end of the confirmed entries. Lost objects are skipped,
-        except with ``whole``: a grant must be above all entries, so a lost object is then an error.
+        The tail is one past the highest position in the objects. A mirror's tail is its tail floor,
+        and an exclusive log's is the end of its confirmed entries. Lost objects are skipped. With
+        ``whole``, they raise CorruptEntry, because a grant must be above all entries.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.
@@ -347,10 +347,11 @@ class Positions:
     async def taken_end(
         self, deadline: Deadline, check: Callable[[View], None] = lambda _: None
     ) -> tuple[View, int, bool]:
-        """Ask every object of the live stripe for its highest position.
+        """Find the highest position that an object of the live stripe holds.
 
-        ``check`` gets each view, and can raise an error to end the call. Returns the view, one past
-        the highest position, and whether an object is missing although its stripe is still live.
+        Returns the view, the position after that one, and whether an object is missing although its
+        stripe is still live. ``check`` is called with each view, and can raise an error to end the
+        call.
         """
 
         def calls(view: View) -> list[Call]:
