@@ -86,7 +86,7 @@ class ClassRefusal(NamedTuple):
         purpose: what the method does, ``read`` or ``write``.
         object: the object on which the method was called.
         code: the store's answer, a negative errno.
-        loaded: whether the OSD has the class, and so refuses only this client or this object.
+        loaded: whether the OSD has the class. If so, it refuses only this client or this object.
     """
 
     purpose: str

@@ -90,7 +90,7 @@ class Invalidated(_HoldsNoEntry):
     """The position was filled or trimmed, and will never hold an entry.
 
     Attributes:
-        gap: after a read of one position, the gap there. It says who filled the position and when.
+        gap: if a single position was read, its gap, which says who filled the position and when.
     """
 
     hint = "Continue with the next position, as `read_range` and `follow` do."
@@ -141,9 +141,9 @@ class CursorAhead(_AtCursor):
 
 
 class SequenceSuperseded(ZlogError):
-    """A later attempt at an exactly-once append has begun, or its sequence number is complete.
+    """A newer attempt at the append has begun, or the append's sequence number is complete.
 
-    Entries that this attempt has appended stay in the log, and a later attempt appends the rest.
+    The entries that this attempt has appended stay in the log. The newer attempt appends the rest.
     """
 
     hint = "Let the other attempt finish. Repeat the append only if that attempt has ended."
@@ -232,7 +232,7 @@ class CorruptEntry(_HoldsNoEntry):
     """Stored bytes fail their checksum, or an object of the log is gone.
 
     Attributes:
-        gap: after a read of one position, the gap there, which has the reason and the object.
+        gap: if a single position was read, its gap, with the reason and the object's name.
     """
 
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
@@ -245,7 +245,7 @@ class ForgedEntry(_HoldsNoEntry):
     it here from another position or log. Its data is not returned.
 
     Attributes:
-        gap: after a read of one position, the gap there.
+        gap: if a single position was read, its gap.
     """
 
     hint = (
@@ -286,7 +286,7 @@ class UnsupportedVersion(_HoldsNoEntry):
     """A stored value or a message needs a newer version of zlog. Nothing is damaged.
 
     Attributes:
-        gap: after a read of one position, the gap there, which this version cannot read.
+        gap: if a single position was read, its gap.
     """
 
     hint = "Upgrade this zlog, and on Ceph libcls_zlog.so on every OSD host (`zlog doctor`)."
@@ -357,10 +357,10 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 
 
 class SequencerRefused(SequencerUnavailable):
-    """The sequencer and the client do not trust each other, because of a token or a certificate.
+    """The sequencer and the client do not accept each other's token or certificate.
 
-    Appends fail until the configuration is fixed. This client does not install a view without the
-    sequencer, because it may serve other clients. Reads do not need the sequencer.
+    Appends fail until the configuration is fixed. This client does not bypass the sequencer,
+    because other clients may still use it. Reads do not need the sequencer.
     """
 
     hint = (
@@ -373,8 +373,8 @@ class SequencerRefused(SequencerUnavailable):
 class SequencerBusy(SequencerRefused):
     """The sequencer has reached one of its limits, such as connections from one address.
 
-    Appends wait, and raise this error when their time is up. This client does not install a view
-    without the sequencer, because it still serves other clients. Reads do not need the sequencer.
+    Appends wait, and raise this error when their time is up. This client does not bypass the
+    sequencer, because other clients still use it. Reads do not need the sequencer.
     """
 
     hint = (

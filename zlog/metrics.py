@@ -162,9 +162,9 @@ class Distribution:
 
 
 class _Tallies:
-    """The counts that prometheus-client collects.
+    """The counts that prometheus-client collects from this process.
 
-    It replaces prometheus-client's own metric classes, which take a lock for each number.
+    They are kept here because prometheus-client's own metric classes take a lock for each number.
 
     Attributes:
         lock: the lock that guards the counts.

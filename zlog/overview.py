@@ -175,7 +175,7 @@ async def see_store(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Return the state of a store's logs, many of which are read at the same time.
+    """Return the state of a store's logs. Many logs are read at the same time.
 
     If a log cannot be read, its overview has an ``error``. Logs that do not exist are left out.
 

@@ -122,8 +122,8 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start independent class methods, each given as ``(object, method, payload)``.
 
-        The calls get consecutive tokens, the first one ``token``. An embedded store syncs its disk
-        once for all of them.
+        The first call's outcome gets the token ``token``, and the next ones get the numbers after
+        it. An embedded store syncs its disk once for all of the calls.
         """
 
     def list_objects(
@@ -152,9 +152,9 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a method that reads, on a randomly chosen replica of the object.
 
-        All other calls go to the primary replica. The code is EOPNOTSUPP if the method writes or
-        the store is not on Ceph. In any other case, even after a failure, the reply begins with 8
-        bytes that identify the OSD process: a little-endian number, 0 if it is unknown.
+        Any other call goes to the primary replica. The code is EOPNOTSUPP if the method writes or
+        the store is not on Ceph. Otherwise the reply begins, even after a failure, with a number of
+        8 bytes, little-endian, which identifies the OSD process. It is 0 if the process is unknown.
         """
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
@@ -178,12 +178,13 @@ class Store(Protocol):
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Start waiting for :meth:`notify`. On Ceph this creates an empty object if needed.
+        """Start waiting for the next :meth:`notify` of an object.
 
-        The reply is a number (8 bytes, little-endian) that each notification changes. A caller that
-        passes the last number as ``seen`` misses no notification. With ``seen`` 0 the reply comes
-        at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if this client
-        may not watch, and ENOTCONN if the watch was lost.
+        On Ceph, this creates an empty object if needed. The reply is a number (8 bytes,
+        little-endian) that each notification changes. A caller that passes the last number as
+        ``seen`` misses no notification. If ``seen`` is 0, the reply comes at once. The code is
+        EOPNOTSUPP if the store does not support watching, EPERM if this client may not watch, and
+        ENOTCONN if the watch was lost.
         """
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:

@@ -251,8 +251,8 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
     """Check that the target is a mirror of this log. An imported log becomes one.
 
     Raises:
-        CopyDiffers: the target is a mirror of another log, differs just below its tail, or is an
-            import that cannot be compared while ``adopt`` is not set.
+        CopyDiffers: the target is a mirror of another log, or differs from this log just below its
+            tail. Without ``adopt``, this is also raised for an import that cannot be compared.
     """
     source = f"log {client.layout}"
     mark = f"{client.layout.view.log_id:016x}"

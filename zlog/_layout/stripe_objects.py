@@ -39,7 +39,7 @@ async def seal(
 
     Returns:
         The objects' replies. If an object already has ``epoch`` or a higher one, another client is
-            ahead, and the highest such epoch is returned instead.
+        ahead, and the highest such epoch is returned instead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0

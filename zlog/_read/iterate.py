@@ -108,15 +108,15 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    A gap at the end of a window is held back until the next window shows whether the gap continues.
-    At the tail, and at a hole where the reader stops, the gap is returned at once.
+    If a window ends with a gap, the gap is held back until the next window shows whether it
+    continues. At the tail, and at a hole where the reader stops, the gap is returned at once.
 
     A window has about as much data as the option ``window_bytes``, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
-        with_ids: how many of the next windows to read with the ids of clients that filled
-            positions. At 0, a window with filled positions is read again with ids.
+        with_ids: how many of the next windows to request together with the ids of the clients that
+            filled positions. Filled positions of other windows are read again with the ids.
     """
 
     with_ids = 0
@@ -142,10 +142,10 @@ class Prefetcher(ABC, Generic[T]):
 
     @abstractmethod
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[T, int, int]:
-        """Return a window's content, the size of its data in bytes, and the end of the content.
+        """Return a window's content, the size of its data in bytes, and where the content ends.
 
         If the content ends at a hole, another call returns the rest. If the data reaches the limit,
-        the window's ``end`` decreases, and the positions after it are left to the next window.
+        the window's ``end`` is lowered, and the next window begins there.
         """
 
     @abstractmethod
@@ -188,9 +188,10 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read the positions of a window that its first replies did not contain.
+        """Read the positions in ``rest``, which a window's first replies did not contain.
 
-        The window ends early if its data reaches its limit. The first replies have ``data_bytes``.
+        The first replies had ``data_bytes`` of data. If the window's data reaches its limit, the
+        window's ``end`` is lowered to the first position that was not read.
         """
         found = window.found
         assert found is not None

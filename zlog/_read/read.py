@@ -53,10 +53,9 @@ _FILL_AHEAD_GROWTH = 4
 
 @dataclass(slots=True)
 class HoleTimeout:
-    """How long one reader waits for holes.
+    """How long one reader waits for holes, and for which holes it has waited.
 
-    One wait serves for several holes, because all positions that were granted before it have been
-    open at least as long as the wait.
+    One wait is enough for all positions that were granted before it began.
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means never to fill one.
@@ -69,19 +68,20 @@ class HoleTimeout:
 
 @dataclass(slots=True)
 class Window:
-    """A range of positions that is being read, with one operation per stripe object.
+    """A range of positions that a reader requests, with one operation per stripe object.
 
-    A window is started, then decoded, then returned, in several steps if it has open holes.
+    The replies are decoded once, and then returned, in several steps if there are open holes.
 
     Attributes:
         start: the first position that was not returned yet.
-        end: one past the last position. It decreases if the entries are larger than expected.
-        bytes_max: the limit for the data that all calls together return.
-        with_ids: whether the replies report who appended and filled.
+        end: one past the last position. It is lowered if the entries are larger than expected.
+        bytes_max: the maximum size of the data in all replies together.
+        with_ids: whether the replies say which client appended or filled each position.
         parts: the positions that each call requests.
         started: the calls.
         decoded: the decoded replies.
-        found: the slots of positions for which ``decoded`` has no final answer. None until decoded.
+        found: the slots of the positions for which ``decoded`` has no final answer. None if the
+            replies were not decoded yet.
     """
 
     start: int
@@ -95,13 +95,13 @@ class Window:
 
 
 class Reader:
-    """Reads positions of one log, and fills them under the id of its writer.
+    """Reads positions of one log, and fills holes.
 
     Attributes:
         layout: the layout of the log.
         budget: the time budgets of the handle.
-        positions: finds the log's tail. The reader fills nothing at or above the checked tail,
-            because positions there may be granted again.
+        positions: finds the log's tail. Only positions below the checked tail are filled, because
+            higher ones may be granted again.
         with_data: if False, all entries have empty data, and checksums and MACs are not checked.
     """
 
@@ -132,11 +132,11 @@ class Reader:
         bytes_max: int = READ_BYTES_MAX,
         writers: dict[int, bytes] | None = None,
     ) -> dict[int, Slot]:
-        """Read once from each object, up to ``bytes_max`` of data.
+        """Read positions with one request to each object, for up to ``bytes_max`` of data from it.
 
-        Each object returns as many of its first positions as fit, so the result may lack some
-        positions. If it is empty, the trim point or the layout has changed, and the caller must
-        repeat the call. The id of each entry's writer is added to ``writers``.
+        Each object returns as many of its first positions as fit, so the result may lack some. If
+        it is empty, the trim point or the layout has changed, and the caller must repeat the call.
+        The id of each entry's writer is added to ``writers``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -188,13 +188,12 @@ class Reader:
         writers: dict[int, bytes] | None,
         deadline: Deadline,
     ) -> None:
-        """Read damaged positions from other replicas of an object.
+        """Read positions that are damaged in the primary replica of an object from other replicas.
 
-        A position counts as lost once all replicas have answered and none has it. They may have to
-        be asked repeatedly, because the primary answers for all replicas while OSDs come and go.
-        The entries replace the gaps in ``found``. If the layout has changed, the positions are
-        removed from ``found`` and must be read again. Raises StoreTimeout if a replica did not
-        answer.
+        The entries replace the gaps in ``found``. A position counts as lost once all replicas have
+        answered and none has an entry for it. Replicas may be asked several times, because OSDs
+        come and go. If the layout has changed, the positions are removed from ``found`` and must be
+        read again. Raises StoreTimeout if a replica did not answer.
         """
         io, name = self._io, ref.name
         left = [p for p in damaged if not failed_lately(io, name, p)]
@@ -298,11 +297,11 @@ class Reader:
         first: int | None = None,
         reverse: bool = False,
     ) -> int | None:
-        """Wait for the holes in ``found``, and fill those that stay open.
+        """Wait for the holes in ``found``, and fill those that stay unwritten.
 
-        Before a hole is filled or reported, the trim point is read from the head, because the
-        position may just have been trimmed. If all objects' parts end with holes that were filled,
-        the following positions below ``tail`` are filled as well.
+        A hole may just have been trimmed, so the head's trim point is read before the hole is
+        filled or reported. If the last position of every object's part was filled, the unwritten
+        positions after it and below ``tail`` are filled, too.
 
         Args:
             found: the slots by position. The new slots are added to it.
@@ -315,8 +314,8 @@ class Reader:
             reverse: whether the caller reads downwards.
 
         Returns:
-            The hole for which the caller must wait after it has returned the slots before it. None
-            if there is none, or if holes stay open after the wait, as in a read-only store.
+            The hole for which the caller must call this again, once it has returned the slots
+            before the hole. None if there is no hole, or if the holes cannot be filled.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
@@ -370,10 +369,10 @@ class Reader:
     async def _fill_ahead(
         self, parts: Sequence[ObjectPositions], end: int, deadline: Deadline
     ) -> None:
-        """Fill the positions after ``parts``, in each object up to the first written position.
+        """Fill the unwritten positions after ``parts``, up to the first written one in each object.
 
-        A client may take a million positions and write none of them, so each round fills more
-        positions than the previous one, up to the limit of one operation.
+        A client may have taken a million positions and written none of them. Each round therefore
+        fills more positions than the one before, up to the limit of one operation.
 
         Args:
             parts: the positions that were filled in each object of one stripe.

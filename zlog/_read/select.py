@@ -151,11 +151,11 @@ class _TagSearch:
     async def find(
         self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
     ) -> tuple[list[Entry | Gap], int] | None:
-        """Search ``[start, end)`` of a stripe for the next items.
+        """Search the positions ``[start, end)`` of a stripe for the next items.
 
         Returns:
-            The items, and where the next call starts (in reverse: ends). None if the log was
-            trimmed during the search.
+            The entries and gaps that were found, and the position where the next call must start
+            (in reverse: end). None if the log was trimmed during the search.
         """
         reverse = self._reverse
         if self._stripe != stripe.id:
@@ -179,10 +179,10 @@ class _TagSearch:
         return items[::-1] if reverse else items, reached
 
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
-        """Let the objects search the next piece of their parts. Returns False after a trim.
+        """Let each object search the next piece of its part. Returns False if the log was trimmed.
 
-        If there is a hole at ``first``, the reader's next position, the call waits for it. At any
-        other hole, the object's part stops, so that the reader gets the items before it.
+        ``first`` is the reader's next position. If there is a hole, the call waits for it. At any
+        other hole an object's search stops, so that the reader gets the items before the hole.
         """
         reverse = self._reverse
         parts = [
@@ -239,10 +239,10 @@ class _TagSearch:
     async def _settled(
         self, positions: Iterable[int], first: int, tail: int, deadline: Deadline
     ) -> tuple[list[Slot], int | None]:
-        """Read and settle positions.
+        """Read positions, and wait for the holes among them as :meth:`_ask` describes.
 
-        Returns the matching entries, the gaps that may hide matching entries, and the hole at which
-        reading stopped; see :meth:`_ask`.
+        Returns the matching entries and the gaps that may hide matching entries, and the hole at
+        which reading stopped, or None.
         """
         result: list[Slot] = []
         hole = None
@@ -278,10 +278,10 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the first ``most`` positions (in reverse: the last), and whether these are all.
+    """Return up to ``most`` positions of the spans, and whether these are all positions.
 
-    The positions are in ascending order. A limit is needed because a hostile writer can leave
-    millions of holes.
+    They are the first positions or, in reverse, the last ones, in ascending order. There can be
+    millions, because a hostile writer can leave as many holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -369,8 +369,9 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    If ``wanted`` is None, it reads all entries. An ``end`` of None means the tail at the time of
-    the first call. One object's reply has at most ``entries_max`` entries.
+    It returns the entries that match ``wanted``, or all entries if that is None. If ``end`` is
+    None, it begins at the tail as of the first call. An object returns at most ``entries_max``
+    entries in one reply.
     """
 
     def __init__(

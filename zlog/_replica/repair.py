@@ -23,10 +23,10 @@ _REFUSED = (Code.READ_ONLY, Code.BELOW_TRIM_POINT, Code.UNREADABLE, -errno.ENOEN
 async def damaged(
     io: Io, object: str, deadline: Deadline, *, any_replica: bool = False
 ) -> list[bytes]:
-    """Return the attributes and keys of an object that are missing or fail their checksum.
+    """Return the names of an object's attributes and keys that are missing or damaged.
 
-    In a stripe object, this checks only the header, and `verify` checks the positions. With
-    ``any_replica``, a random replica is read instead of the primary.
+    In a stripe object, only the header is checked here; `verify` checks the positions. With
+    ``any_replica``, a random replica is checked instead of the primary.
     """
     found: list[bytes] = []
     after = b""
@@ -85,11 +85,11 @@ async def _repair(
 async def _salvage(
     io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> messages.SalvageReply | None:
-    """Return a value from the newest replica.
+    """Find a sound copy of a value for a repair, in the replica that has its newest version.
 
-    If the primary has a record's index, a value from any sound replica will do. Otherwise, any
-    replica may be the newest, so all must answer. Returns None if a required replica did not
-    answer, no replica has the value, or they contradict each other.
+    If the primary knows a record's index, any sound copy of the record will do. Otherwise, any
+    replica may have the newest version, so all must answer. Returns None if a required replica did
+    not answer, if no replica has the value, or if the replicas contradict each other.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
@@ -118,7 +118,7 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """Replace replies that report damage by replies of sound replicas, if there are any.
+    """If calls met damage, get their replies from sound replicas. Other replies are not changed.
 
     A call that only reads is sent to other replicas. A call that changes the object is repeated
     after a repair, so it must be idempotent.

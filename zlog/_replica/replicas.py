@@ -42,10 +42,10 @@ _FAILED_MAX = 1 << 16
 
 
 class Replicas:
-    """The replicas of an object, which are chosen at random and asked one after another.
+    """Asks randomly chosen replicas of an object, one after another.
 
-    They are asked after an ordinary call, which goes to the primary, has found damage there.
-    ``method`` must only read. Asking takes only a part of the time until ``deadline``.
+    This is for a call that has found damage in the primary. Its ``method`` must only read. Asking
+    takes only a part of the time until ``deadline``.
     """
 
     def __init__(
@@ -94,9 +94,10 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas to ask, once the first one could not help.
+        """Find out how many replicas there are. This is called once the first one could not help.
 
-        Earlier answers do not count: their OSDs may have restarted under other numbers.
+        Earlier answers do not count, because an OSD that has restarted since would be counted
+        twice.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -107,8 +108,8 @@ class Replicas:
     async def all_answered(self) -> bool:
         """Return whether every replica of the object has answered.
 
-        If replicas cannot be distinguished, this returns whether all are up. In either case it
-        returns False if an OSD has come or gone in the meantime.
+        If the answers do not show which OSD sent them, this returns whether all replicas are up.
+        Returns False if an OSD has come or gone in the meantime.
         """
         if self._one_replica:
             return True
@@ -156,9 +157,9 @@ def note_failed(
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    For positions one answer is enough, because they never change. For any other value, a replica
-    may have missed the last change, so all replicas must answer and the sound ones must agree.
-    Otherwise the call times out.
+    One sound answer is enough for a read of positions, because they never change. For any other
+    call, a replica may have missed the last change. All replicas must then answer, and the sound
+    ones must agree. If one does not answer, the call times out.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

@@ -28,7 +28,7 @@ _BUSY_SECONDS = 1.0
 
 
 class Dialer(ABC):
-    """Makes the link. It also has the locks for making it and for opening logs on it.
+    """Connects to a sequencer, and shares the connection, which is called the link.
 
     Attributes:
         sessions: the sessions that share the link.

@@ -156,7 +156,7 @@ class ReplyReader:
         self._payload = Payload(0)
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Return the replies that ``data`` completes.
+        """Decode received bytes. Returns the replies that are complete now.
 
         Raises:
             ValueError: the stream is invalid, so the connection must be closed.

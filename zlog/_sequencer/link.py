@@ -80,8 +80,8 @@ class Lane:
 def keep_alive(connected: socket.socket) -> None:
     """Make TCP send small frames at once, and notice a vanished peer within about 25 seconds.
 
-    Without the probes, a client that waits at the tail of a quiet log would not notice a power
-    failure of the sequencer's machine.
+    A client that waits at the tail of a quiet log sends nothing. Without TCP's keepalive probes, it
+    would not notice that the sequencer's machine has lost power.
     """
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

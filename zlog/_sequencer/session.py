@@ -111,9 +111,8 @@ class Session:
     ) -> Grant | None:
         """Wait until the tail is above ``position``. Returns None if the time passes first.
 
-        A WAIT frame has no epoch. If the sequencer's epoch is lower than the caller's, the
-        sequencer learns the higher one from the next client that appends, and until then there is
-        nothing to wait for.
+        Raises StaleEpoch if the sequencer's epoch is lower than ``epoch``. Waiting is useless then,
+        until a client that appends has told the sequencer the newer epoch.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -173,8 +172,8 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log. Open the log first if necessary.
 
-        If the caller's view has a higher epoch than the sequencer, the log is opened again, and the
-        sequencer's epoch is reported as ended. The sequencer checks this and takes over the log.
+        If the sequencer's epoch is lower than that of the caller's view, the log is opened again,
+        and the sequencer is told that its epoch has ended. It checks this, and takes over the log.
         """
         lost: LinkLost | None = None
         dead_epoch = 0
@@ -227,8 +226,8 @@ class Session:
     async def _close_unused(self) -> None:
         """Close logs that no session uses any more.
 
-        After this, the sequencer may give their handles to other logs. A session that wants to use
-        the log again therefore waits for the guard, and then opens it.
+        The sequencer may then give their handles to other logs. The guard makes a session that
+        wants to use such a log wait until it is closed. The session then opens the log again.
         """
         for lane in self._dialer.unused():
             if await lane.guard.acquire(_AT_ONCE):  # if not, a closed session is opening it

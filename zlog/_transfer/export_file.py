@@ -65,8 +65,8 @@ class Info(NamedTuple):
     Attributes:
         start: the first position.
         width: the width of the log's live stripe.
-        before: the mark of the position below ``start``; None if ``start`` is 0 or that position is
-            trimmed.
+        before: the mark that identifies the content of the position below ``start``. None if
+            ``start`` is 0 or that position is trimmed.
         options: the log's options.
     """
 

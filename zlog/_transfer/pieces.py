@@ -171,7 +171,7 @@ def _size(entry: NewEntry) -> int:
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Group pieces into rounds, whose pieces can all be written at the same time.
+    """Group pieces into rounds. All pieces of a round can be written at the same time.
 
     If reading the pieces raises ExportDamaged, the pieces before the damage are yielded first.
     """

@@ -25,15 +25,15 @@ class _Promoted(Exception):
 
 
 async def promote(reader: Reader, deadline: Deadline) -> None:
-    """Turn a mirror into an independent log. Other logs are not changed.
+    """Turn a mirror into an independent log. A log that is not a mirror is not changed.
 
-    1. A new view marks the mirror as ended. Its seals fence the copying process, which reads the
-       view and stops.
+    1. A new view marks the mirror as ended. Its seals fence the copying process, which then reads
+       the view and stops.
     2. Positions above the tail are trimmed, because they may belong to an unfinished round.
-    3. A view without the mark allows appends above these positions.
+    3. Another view removes the mark, so that clients can append above these positions.
 
-    A repeated call continues an unfinished one. The second step works only in the epoch of a view
-    with the mark, so it cannot trim entries that are appended after another call's third step.
+    If a call is interrupted, the next call continues. The trims of the second step are refused in a
+    view without the mark, so they cannot remove entries that were appended after the third step.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)
@@ -71,11 +71,11 @@ def _check_ended(view: View) -> None:
 
 
 def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return an edit that changes or removes a mirror's mark, and leaves other logs alone.
+    """Return an edit that replaces or removes a mirror's mark. It does not change other logs.
 
     Args:
         mark: the new mark; None removes the mark.
-        before: the only mark to replace; None means any.
+        before: change only a mirror with this mark; None means any mirror.
     """
 
     def edit(view: View) -> View | None:

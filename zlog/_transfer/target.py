@@ -108,10 +108,10 @@ class Target:
         return await mark_at(self._reader, self.tail - 1)
 
     async def begin_at(self, position: int) -> None:
-        """Begin the copy at a position, by trimming all positions below it.
+        """Start the copy at ``position``, by trimming all positions below it.
 
         Raises:
-            CopyDiffers: positions between the mirror's tail and this one are missing.
+            CopyDiffers: the mirror has entries, but lacks positions between its tail and this one.
         """
         deadline = self._deadline()
         view = await self._look(deadline)

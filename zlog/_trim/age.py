@@ -46,8 +46,8 @@ class Progress(NamedTuple):
 
     Attributes:
         done: a position below which no entry is superseded by another entry below it.
-        end: where the current pass will end. If no pass has begun, it is not above ``done``.
-        at: the position that the current pass has reached.
+        end: where the unfinished pass will end. If there is none, it is not above ``done``.
+        at: the position that the unfinished pass has reached.
     """
 
     done: int = 0
@@ -74,7 +74,7 @@ class Watch:
 
     Attributes:
         settled: the position below which all positions are settled.
-        marks: the marks, in ascending order.
+        marks: how far the log was settled at which times, in ascending order.
         clock: the id of the clock of the machine that did the newest round.
         us: the time of that clock at that round, in µs.
         watched: how long the log had been watched by then, in µs.
@@ -120,10 +120,10 @@ class Watch:
         return json.dumps(state, separators=(",", ":")).encode()
 
     def now(self, time: SteadyTime) -> int:
-        """Return a lower bound of how long the log was watched, in µs.
+        """Return how long the log was watched at least, in µs.
 
-        Time counts only between two successive rounds of the same machine, because the clocks of
-        different machines cannot be compared.
+        The time since the last round counts only if the same machine did that round, because the
+        clocks of different machines cannot be compared.
         """
         return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
@@ -147,8 +147,8 @@ class Watch:
     ) -> bool:
         """Check the clocks, and record which of them disagree by more than ``skew`` seconds.
 
-        Returns whether the two clocks of this machine agree, so that the watched time is valid. The
-        clocks of writers do not affect the age of entries.
+        Returns whether this machine's two clocks agree. If not, it is unknown for how long the log
+        was watched. A writer's clock has no influence on the age of entries.
         """
         skew_us = skew * 1e6
         base, self.doubt = self.base, ""
@@ -200,11 +200,12 @@ class Watch:
 async def watch(
     reader: Reader, age: float, skew: float, deadline: Deadline
 ) -> tuple[Watch, int | None]:
-    """Do one round of watching: find out how far the log is settled, and store the watch.
+    """Do one round of watching: find out how far the log is settled, and store this in its head.
 
-    Like any reader, it fills a hole that has been open longer than the hole timeout. Looking for
-    holes takes at most half the time; the next round continues. If two rounds run at the same time,
-    only one is stored.
+    An entry's age counts from the round that first found its position settled. Like any reader, the
+    round fills a hole that has been open longer than the hole timeout. The search takes at most
+    half the time, and the next round continues it. If two rounds run at the same time, only one is
+    stored.
 
     Returns:
         The watch, and how long it has watched the log, in µs. The latter is None if the clocks of

@@ -52,10 +52,10 @@ class _Held(NamedTuple):
 async def ask(
     layout: Layout, starts: Mapping[ObjectRef, int], end: int, deadline: Deadline
 ) -> dict[ObjectRef, messages.CountReply]:
-    """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
+    """Let objects of a stripe count their entries, each from its own start up to ``end``.
 
-    One call may stop before ``end``. Objects that are missing, or whose header is damaged in all
-    replicas, are left out.
+    An object may count only a part of them in one call. Objects that are missing, or whose header
+    is damaged in all replicas, are left out.
     """
 
     def request(view: View, ref: ObjectRef) -> bytes:
@@ -76,11 +76,11 @@ async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """Return the position below which entries must be trimmed to keep a log within its limit.
 
-    If nothing needs to be trimmed, this is the trim point. A log may stay above a limit of bytes by
-    less than one entry.
+    If nothing needs to be trimmed, this is the trim point. With a limit of bytes, the log may stay
+    above the limit by less than one entry.
 
-    Whole stripes are counted by their objects' statistics. In the last of these stripes, the
-    objects count the entries in ranges. Lost entries, which statistics include, are added to the
+    Stripes are counted by their objects' statistics. In the stripe where the trim ends, the objects
+    count the entries of ranges. The statistics include lost entries, so these are added to the
     limit.
     """
     start = layout.view.trim_point

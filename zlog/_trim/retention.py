@@ -104,11 +104,11 @@ class RetentionReport(NamedTuple):
 
     Attributes:
         known_age: how old the oldest entries are known to be, in seconds.
-        doubt: a description of the clocks that disagreed in the last round; empty if they agree. If
-            the two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
-            clock does not matter.
+        doubt: which clocks disagreed in the last round; empty if none did. If they are the two
+            clocks of the machine that enforces retention, nothing was trimmed by age. A writer's
+            wrong clock has no effect.
         compacted: a position below which no entry is superseded by another entry below it.
-        compacting: whether a pass of compaction is unfinished. The next round continues it.
+        compacting: whether compaction is unfinished. The next round continues it.
     """
 
     known_age: float
@@ -127,8 +127,8 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    A log with few new entries is compacted only with ``now``. A round looks once at each new entry
-    and at each entry that it trims. If the client dies, the next round continues.
+    A round looks once at each new entry and at each entry that it trims. If the client dies, the
+    next round continues. Without ``now``, a log is compacted only if many of its entries are new.
     """
     layout = reader.layout
     view = await layout.refresh(deadline)

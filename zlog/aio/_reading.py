@@ -55,7 +55,7 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """How many reads of each object another replica answered because the primary was damaged.
+        """How many reads other replicas have answered for a damaged primary replica, by object.
 
         Such reads take longer. Call :meth:`check` with ``repair`` to repair the damage.
         """
@@ -197,10 +197,10 @@ class Reading(ProcessBound):
         A reader that starts there gets only later entries.
 
         Args:
-            checked: whether the answer must be linearizable, which costs one more operation: it is
-                above every entry that was acknowledged before the call, and never below an earlier
-                checked answer to any client. An unchecked answer may be too high or too low right
-                after the sequencer was replaced.
+            checked: whether the answer must be linearizable. It is then above every entry that was
+                acknowledged before the call, and never below an earlier checked answer to any
+                client. This takes one more operation. An unchecked answer may be too high or too
+                low right after the sequencer was replaced.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
@@ -281,8 +281,8 @@ class Reading(ProcessBound):
         """Return statistics of the log, with one request per stripe object.
 
         Args:
-            start, end: count only stripes that have positions in ``[start, end)``, but each as a
-                whole. An ``end`` of None means no limit.
+            start, end: count only the stripes that have positions in ``[start, end)``. Each of them
+                is counted completely. An ``end`` of None means no limit.
         """
         return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 

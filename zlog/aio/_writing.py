@@ -171,9 +171,9 @@ class Writing(Reading):
     async def forget_producer(self, producer: str, *, timeout: Timeout = ...) -> None:
         """Forget a producer that no longer exists, and the state of its appends.
 
-        Its entries stay in the log. A new producer with this name appends its entries even if the
-        old one has appended them. If this call is interrupted, all appends of the producer are
-        refused until you repeat it, which is safe.
+        Its entries stay in the log. If a new producer with this name repeats an append of the old
+        one, the entries are appended again. If this call is interrupted, all appends of the
+        producer are refused until you repeat it, which is safe.
         """
         records = self._client.exactly_once.records
         await drive(records.done(producer, None, self._deadline(timeout)))

@@ -55,10 +55,11 @@ class Cursor(ProcessBound):
         return state
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Record that everything below ``position`` is processed; usually an item's ``end``.
+        """Record that all entries below ``position`` were processed.
 
-        The commit is durable when the call returns. If several readers use one cursor, it keeps the
-        highest position, and commits of lower ones raise CursorAhead.
+        Usually this is the ``end`` of the last item that was read. The commit is durable when the
+        call returns. If several readers use one cursor, it keeps the highest position, and commits
+        of lower ones raise CursorAhead.
 
         Raises:
             CursorAhead: the cursor is already at a higher position, and stays there.

@@ -250,8 +250,8 @@ class Log(Writing):
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
         """Trim everything that the retention does not keep. Returns the oldest position left.
 
-        The trim does not pass a cursor. An entry's age counts from the first call that saw it, on a
-        monotonic clock, so an age limit needs repeated calls.
+        The trim does not pass a cursor. An age limit takes effect only if you call this repeatedly,
+        because an entry's age is measured from the first call that saw the entry.
         """
         return await drive(enforce(self._client.reader, self._deadline(timeout)))
 
@@ -297,8 +297,8 @@ class Log(Writing):
         Concurrent calls start only one stripe.
 
         Args:
-            rescue: whether to start the new stripe at the end of the log's entries if the tail was
-                moved so far above them that appends fail.
+            rescue: whether to start the new stripe directly after the log's entries. This repairs a
+                log whose tail was moved so far up that appends fail.
             timeout: the budget of the call. With ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
@@ -314,9 +314,9 @@ class Log(Writing):
     ) -> Opening[Writer]:
         """Make this client the only one that appends to the log, and return its writer.
 
-        An earlier writer is fenced: the entries that it has confirmed are in the log, and a prefix
-        of its entries in flight may be, but it confirms no more. Appends of all other clients are
-        refused until the writer releases the log. Readers are not affected.
+        An earlier writer is fenced. The log keeps the entries that it has confirmed, and perhaps
+        the first of those that were in flight. Appends of all other clients are refused until the
+        new writer releases the log. Readers are not affected.
 
         Args:
             name: the writer's name, which clients see when their appends are refused; None means a

@@ -105,9 +105,9 @@ class Stream(ProcessBound):
     ) -> Cursor:
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
-        The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`). It holds back
-        trims like any other cursor, so commit a follower's gaps or the log's tail even while the
-        stream gets no entries.
+        The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`). Like any other
+        cursor, it holds back trims of the whole log. So even if the stream gets no entries, commit
+        the ``end`` of a follower's gaps or the log's tail from time to time.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

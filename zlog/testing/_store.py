@@ -35,8 +35,8 @@ class Fate(NamedTuple):
             that there is no answer.
         error: an errno to answer with, whether or not the operation takes effect.
         answer: a code and a reply to answer with, whether or not the operation takes effect.
-        again: the number of seconds until the operation takes effect again, as if a client library
-            had repeated it. The answer is then the second reply.
+        again: the number of seconds until the operation takes effect a second time, as if a client
+            library had repeated it. The answer is then the reply of the second execution.
     """
 
     effect: float | None = 0.0
@@ -58,7 +58,7 @@ Plan = Callable[[StoreCall], Fate]
 
 
 class FaultyStore:
-    """A store that passes operations on to ``store``, each with the fate that ``plan`` determines.
+    """A store that passes operations on to another store, and injects the faults of a plan.
 
     On a virtual loop, delays take no real time, and an operation continues even if its process is
     killed. Without an event loop, the caller's thread sleeps, and an operation that is never
@@ -285,7 +285,7 @@ class StoreFaults:
 
 
 class SeededPlan:
-    """A plan that chooses faults at random, as a seed determines.
+    """A plan that chooses faults at random. The same seed always leads to the same choices.
 
     Attributes:
         faults: see :class:`StoreFaults`.
