@@ -52,8 +52,7 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
     """Create a log and return its first view.
 
     This creates the head object with the log's id, then the directory entry, the stripe objects,
-    and finally the view. The log exists once the head has a view. The head accepts the first view
-    from one client only.
+    and finally the view. The head accepts only one first view, and the log exists from then on.
 
     Raises:
         LogExists: the log exists, or another client created it first.
@@ -179,8 +178,7 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     """Read the head of a log.
 
     A log's name is in the directory only while its head exists: it is added after the head is
-    created, and deleted before the head is removed. So if the directory lists a log without a head,
-    the head was lost.
+    created, and deleted before the head is removed. So a listed log without a head has lost it.
 
     Raises:
         LogNotFound: the log does not exist.

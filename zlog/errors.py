@@ -164,8 +164,7 @@ class SequenceDiffers(ZlogError):
 class AppendRefused(ZlogError):
     """The log refuses appends from this client.
 
-    The log is read-only, belongs to another exclusive writer, or is a mirror, which accepts entries
-    only from its source.
+    The log is read-only, belongs to another exclusive writer, or is a mirror of another log.
     """
 
     hint = (

@@ -181,8 +181,7 @@ async def see_store(
 
     Args:
         names: the names of the logs; None means all.
-        content: whether to include what the objects contain, which takes a call to every stripe
-            object.
+        content: whether to include the objects' content, which takes a call to each of them.
         timeout: the budget for the list of names and for each log, in seconds; None means no limit.
 
     Raises:

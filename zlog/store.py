@@ -122,8 +122,8 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start independent class methods, each given as ``(object, method, payload)``.
 
-        The first call's outcome gets the token ``token``, and the next ones get the numbers after
-        it. An embedded store syncs its disk once for all of the calls.
+        The first outcome gets ``token``, and each further one gets the next number. An embedded
+        store syncs its disk once for all of the calls.
         """
 
     def list_objects(
@@ -153,8 +153,8 @@ class Store(Protocol):
         """Start a method that reads, on a randomly chosen replica of the object.
 
         Any other call goes to the primary replica. The code is EOPNOTSUPP if the method writes or
-        the store is not on Ceph. Otherwise the reply begins, even after a failure, with a number of
-        8 bytes, little-endian, which identifies the OSD process. It is 0 if the process is unknown.
+        the store is not on Ceph. Otherwise the reply begins, even after a failure, with 8 bytes
+        that identify the OSD process: a little-endian number, or 0 if the process is unknown.
         """
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
@@ -300,13 +300,11 @@ def restore(
     Args:
         target: a path or URL of the store, as for :func:`connect`.
         backup: the directory of another store, or a copy of its ``data.mdb``, which must not change
-            during the call. None means that the backup has already been copied to ``data.mdb`` in
-            the store's own directory.
+            during the call. None means that it was already copied to ``data.mdb`` in the store.
 
     Raises:
         ValueError: the store is not an embedded one.
-        StoreUnavailable: this or another process has the store open, or the backup is damaged or is
-            not a store.
+        StoreUnavailable: a process has the store open, or the backup is damaged or not a store.
     """
     if target is None:
         target = default_url()

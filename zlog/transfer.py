@@ -56,14 +56,12 @@ def export_log(
         start: the first position; None means the oldest one that is not trimmed.
         end: one past the last position. None, or a position above the tail, means the tail.
         cursors: whether to export the log's cursors as well.
-        progress: a function that is called with the number of positions written so far and the
-            total number.
+        progress: a function that gets the number of positions written so far and the total number.
 
     Raises:
         CorruptEntry: a position is lost.
         ForgedEntry: an entry was not made with the log's key.
-        NotWritten: a hole cannot be filled, because the store is read-only or the log was opened
-            without a hole timeout.
+        NotWritten: a hole cannot be filled: the store is read-only, or there is no hole timeout.
     """
     client = log._client
     trim_point = drive(client.positions.resolve("earliest", client.deadline()))
@@ -169,11 +167,10 @@ def mirror_log(
 
     The copying happens while you iterate over the result. Each step takes at most a few seconds and
     yields the mirror's tail, below which everything is copied. If the iteration stops or its
-    process dies, another call continues it. Later trims of the log do not trim the mirror, which
-    you can trim separately.
+    process dies, another call continues it. Later trims of the log do not trim the mirror.
 
-    The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the two
-    logs are independent.
+    The mirror takes no appends until it is promoted (:meth:`Log.promote`). After that, the logs are
+    independent.
 
     Args:
         log: the source. Like any reader, the copy waits for holes and then fills them.

@@ -151,8 +151,7 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together, with one grant and one write per stripe object.
 
-    If an object refuses its write, the round sends the entries of that write again, at the same or
-    at new positions.
+    The entries of a write that an object refuses are sent again, at the same or new positions.
     """
 
     def __init__(
@@ -313,8 +312,7 @@ class _Round:
         """Record an object's answer to one write, which it executes as a whole or not at all.
 
         If the object refuses the write because one position is taken, that position's entry will
-        get a new position. The other entries of the write are returned, because they must be sent
-        again.
+        get a new position. The write's other entries are returned, to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)

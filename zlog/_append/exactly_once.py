@@ -194,8 +194,7 @@ class _Attempt:
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
     """Divide the entries of a call into lists that are small enough for one append.
 
-    Single entries are copied, because the caller may reuse its buffer. Columns of entries are
-    sliced without a copy.
+    Single entries are copied, because the caller may reuse its buffer. Columns are only sliced.
     """
     some: list[NewEntry] = []
     size = 0

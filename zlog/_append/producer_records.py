@@ -79,8 +79,7 @@ class Producer(NamedTuple):
         name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
-        parts: the number of parts whose state the log still stores, because their sequence numbers
-            are not complete.
+        parts: the number of stored parts, whose sequence numbers are not complete yet.
         created: when the producer first appended, by its clock, UTC.
         updated: when it last began an append or declared numbers complete, by its clock, UTC.
     """
@@ -159,11 +158,11 @@ class ProducerRecords:
         return messages.delivery_grant_reply(reply.payload).first
 
     async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
-        """Declare a producer's sequence numbers below ``before`` complete, or forget the producer.
+        """Complete some of a producer's sequence numbers, or forget the producer.
 
-        The producer is forgotten if ``before`` is None. This may take several requests. Each of
-        them names the producer's incarnation, so that a delayed request cannot affect a new
-        producer with the same name.
+        The sequence numbers below ``before`` become complete. If ``before`` is None, the producer
+        is forgotten. This may take several requests. Each of them names the producer's incarnation,
+        so that a delayed one cannot affect a new producer with the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

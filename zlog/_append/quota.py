@@ -42,8 +42,7 @@ class Quota:
         unconfirmed_bytes: the size of the data that was submitted and is not confirmed yet.
         appended_bytes: the size of the data that this writer has confirmed.
         window_bytes: the maximum size of the unconfirmed data.
-        capacity: the maximum size of the log's data, including unconfirmed data; None means no
-            limit.
+        capacity: the maximum size of the log's data, confirmed or not; None means no limit.
     """
 
     def __init__(self, layout: Layout, limits: WriterLimits) -> None:
@@ -94,8 +93,7 @@ class Quota:
     async def recount(self, size: int, deadline: Deadline) -> None:
         """Count the data of a full log again, because other clients may have trimmed it.
 
-        If the log is still full, this raises LimitReached, except for a writer that waits for
-        trims.
+        Raises LimitReached if the log is still full and the writer does not wait for trims.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()

@@ -39,8 +39,7 @@ async def compare(
     """Compare entries of an object with the appends that are expected at their positions.
 
     For each position that holds an entry, the result is True if the entry is the expected one. It
-    is None if the entry is damaged or was written by a newer version. Raises ZlogError if the
-    object cannot be read.
+    is None if the entry is damaged or a newer version wrote it. Raises ZlogError if the read fails.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)

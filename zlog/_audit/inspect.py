@@ -104,10 +104,9 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Compare the head with the objects once, and return the differences.
 
-        Clients may change the log meanwhile, so the head is read twice. The objects must have the
-        epochs of the first reading, because clients seal objects before they record a view. They
-        may be trimmed as far as the second reading says, because clients record a trim point before
-        they use it.
+        Clients may change the log meanwhile, so the head is read twice. Objects must have the
+        epochs of the first reading, because clients seal them before they record a view. Objects
+        may be trimmed as far as the second reading says, because clients record a trim point first.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:

@@ -47,8 +47,7 @@ class Osds(NamedTuple):
 
     Attributes:
         versions: the class versions of the OSDs that answered.
-        refusals: a negative errno for each OSD that lacks the class, may not load it, or does not
-            answer.
+        refusals: a negative errno for each OSD that cannot run the class or does not answer.
         silent: the OSDs that were not asked, because none of the objects tried was on them.
     """
 
@@ -80,9 +79,8 @@ def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Os
     """Return the version of the class in each OSD of a cluster.
 
     To reach an OSD, this creates an object in the store's pool and namespace and removes it again.
-    If the process is killed in between, an object ``zlog-probe.*`` remains, which you can remove by
-    hand. In a large cluster, some OSDs may not be reached. The client's caps must allow ``seal``
-    and ``remove``.
+    If the process is killed in between, remove the object ``zlog-probe.*`` by hand. In a large
+    cluster, some OSDs may not be reached. The caps must allow ``seal`` and ``remove``.
 
     Args:
         store: a store on Ceph whose OSDs run all methods (``class=require``).

@@ -14,8 +14,7 @@ Timeout = float | EllipsisType | None
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
     """Check that ``seconds`` is a valid timeout. If not, raise TypeError or ValueError.
 
-    ``what`` is the name of the timeout for the error's message. If ``optional`` is set, None is
-    valid and means no limit.
+    ``what`` names the timeout in the message. With ``optional``, None is valid and means no limit.
     """
     if seconds is None and optional:
         return
@@ -41,8 +40,7 @@ class Deadline:
     reconnections and view changes share the budget.
 
     Args:
-        seconds: how long the call may take. None, or more seconds than a lock can wait, means no
-            limit.
+        seconds: how long the call may take. None, or more than a lock can wait, means no limit.
         clock: a monotonic clock in seconds.
 
     Raises:

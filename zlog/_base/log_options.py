@@ -13,8 +13,7 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 class LogOptions:
     """The options of a new log, or the changes to an existing log's options.
 
-    In a change, None leaves an option as it is. The other fields are options that the view stores
-    under the same names.
+    None leaves an option unchanged. The view stores fields that are not listed below as options.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.

@@ -89,8 +89,7 @@ class LogAddress(NamedTuple):
     def encode(self) -> bytes:
         """Return the payload of an OPEN frame.
 
-        It consists of pool, namespace, name, id in hex and the identity, if any, with NUL bytes
-        between them.
+        It has the pool, namespace, name, id (hex) and identity, if any, with NUL bytes in between.
         """
         store = f"\0{self.store}" if self.store else ""
         return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
@@ -116,20 +115,17 @@ class SequencerClient(Protocol):
 
     All methods except ``close`` raise:
         SequencerUnavailable: the sequencer refuses or cannot be reached, or the connection ends
-            during the call. It is safe to repeat ``next``, because positions that nobody writes are
-            just holes.
+            during the call. It is safe to repeat ``next``, because unused positions are just holes.
         SequencerTimeout: the deadline passed.
         LogNotFound: the log does not exist.
-        StaleEpoch: the sequencer is in another epoch than the caller, which the error's ``epoch``
-            tells.
+        StaleEpoch: the sequencer is in another epoch, which is the error's ``epoch``.
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Open the log at the sequencer, and return the sequencer's epoch and the tail.
 
-        The other methods do this when necessary. ``dead_epoch`` is an epoch that the caller
-        believes to have ended, or 0. The sequencer checks this, and starts a later epoch if it is
-        true.
+        The other methods do this when necessary. ``dead_epoch`` is an epoch that may have ended, or
+        0. The sequencer checks this, and starts a later epoch if it is true.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

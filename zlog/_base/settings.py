@@ -24,8 +24,7 @@ class HandleOptions:
     Attributes:
         timeout: the default time limit of a call in seconds; None means no limit.
         hole_timeout: how many seconds to wait before filling a hole; None means never to fill it.
-        sequencer_timeout: how many seconds a sequencer may be unreachable before writers install a
-            view without it.
+        sequencer_timeout: how many seconds a sequencer may be unreachable before writers bypass it.
         entry_bytes_max: the maximum size of an entry, 1 byte to 16 MiB.
         key: the key for the log's MACs, if one was given.
     """

@@ -94,8 +94,7 @@ class Head:
 
         From then on, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, the
         head also records a pending stripe of this width, so that its objects can be found and
-        removed if the client dies. If ``above`` is not 0, the new epoch is above it, or as close to
-        it as the head allows.
+        removed if the client dies. If possible, the new epoch is higher than ``above``.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
@@ -129,7 +128,7 @@ class Head:
 
         Archived stripes that are now completely trimmed become pending, so that their objects will
         be removed. If a cursor is below ``position``, nothing is recorded and the lowest cursor's
-        position is returned. ``past_cursors`` ignores cursors.
+        position is returned. With ``past_cursors``, cursors are ignored.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:

@@ -64,8 +64,7 @@ async def _first_hole(
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
     """Call stripe objects. Returns None if an object refuses the epoch or is missing.
 
-    The caller must then refresh or change the view. The change raises an error if an object is
-    lost.
+    The caller must then refresh or change the view. The change fails if an object is lost.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

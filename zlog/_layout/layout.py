@@ -102,7 +102,7 @@ class Layout:
     """The newest view of a log that this client knows. Its epoch never decreases.
 
     A sequencer counts as lost once it was unreachable for ``sequencer_timeout`` seconds. With a
-    ``key``, raises MacsMissing if the entries have no MACs, or WrongKey if those need another key.
+    ``key``, raises MacsMissing if the entries have no MACs, or WrongKey if these need another key.
     """
 
     def __init__(
@@ -211,8 +211,7 @@ class Layout:
     def adopt(self, view: View) -> View:
         """Adopt ``view`` if it is newer than the known view. Returns the newest view.
 
-        The trim point and the tail floor are only ever raised, because replies can arrive out of
-        order.
+        Replies can arrive out of order, so the trim point and the tail floor are only raised.
         """
         with self._lock:
             known = self.view
@@ -267,8 +266,7 @@ class Layout:
 
         Usually the client that sealed the object is about to propose a view, so this waits for a
         short, random time. If no view appears, that client has probably died, and this client
-        changes the view. The new epoch is above ``sealed``, which is the object's epoch or, if it
-        is unknown, 0.
+        changes the view. The new epoch is higher than ``sealed``, which is the object's epoch or 0.
         """
         io = self.io
         began = io.monotonic()
@@ -327,8 +325,7 @@ class Layout:
     async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
         """Record that a client is about to see ``tail`` as the tail in ``view``.
 
-        Returns False, and records nothing, if there is a newer view. Raises LogNotFound if the log
-        was removed.
+        Returns False if there is a newer view, and raises LogNotFound if the log was removed.
         """
         answer = await self.head.tail_raise(view.log_id, view.epoch, tail, deadline)
         if answer == Code.STALE_EPOCH:
@@ -338,11 +335,11 @@ class Layout:
         return answer == Code.OK
 
     async def renew(self, view: View, deadline: Deadline) -> View:
-        """Return a view newer than ``view``, whose grants are taken or above the stripe's limit.
+        """Replace a view whose granted positions are taken, or are too high for the live stripe.
 
-        The new view's tail is above all taken positions, and in a new stripe if it is too high for
-        the live one. All writers need this view at the same time, so each first waits for a random
-        time, and then makes the change only if no other client has begun it.
+        The new view's tail is above all taken positions. If it is too high for the live stripe, the
+        view starts a new one. All writers need this view at the same time, so each first waits for
+        a random time, and then makes the change only if no other client has begun it.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -413,8 +410,7 @@ class Layout:
         """Run calls in the current view, and repeat them in a newer view if its epoch is refused.
 
         ``calls_of`` returns the calls for a view, which must be idempotent. If it raises
-        StripeUnknown, the stripe is looked up first. The store's errors are returned as negative
-        codes.
+        StripeUnknown, the stripe is looked up first. The store's errors become negative codes.
         """
         while True:
             view = self.view

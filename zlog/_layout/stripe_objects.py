@@ -94,7 +94,7 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
     """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
 
-    An object is also removed if a slow client has sealed it with an epoch above ``epoch``.
+    An object is removed even if a slow client has sealed it with a higher epoch than ``epoch``.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:

@@ -126,9 +126,9 @@ async def change_view(
 ) -> Change | View:
     """Replace a log's view with one that ``edit`` derives from it.
 
-    If another client changes the view first, ``edit`` is called again with that client's view.
-    ``removing`` allows a view of a log whose removal has begun. If ``above`` is not 0, the new
-    epoch is above it, or as close to it as the head allows.
+    If another client changes the view first, ``edit`` is called again with that client's view. With
+    ``removing``, the log's removal may already have begun. If ``above`` is not 0, the new epoch is
+    above it, or as close to it as the head allows.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
     does not exist or is being removed, InvalidEpoch if another client was first at every attempt,
@@ -292,8 +292,7 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     """Return the stripes of the view that follows ``base``.
 
     ``made`` is a new stripe that begins at ``tail``, or None. It replaces the live stripe if that
-    one has no entries. Completely trimmed stripes are left out, and so are the oldest ones if there
-    are too many.
+    one has no entries. Trimmed stripes are left out, as are the oldest ones if there are too many.
     """
     stripes = list(base.stripes)
     if made is not None:

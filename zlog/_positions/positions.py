@@ -133,7 +133,7 @@ class Positions:
             check_takes_appends(await self.layout.refresh(deadline))
 
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
-        """Return the tail, but at most ``end``.
+        """Return the lower of the tail and ``end``.
 
         If ``end`` is not above the tail floor, this needs no request. An exclusive log's tail floor
         is ignored, because only a hostile client can have recorded one.
@@ -350,8 +350,7 @@ class Positions:
         """Find the highest position that an object of the live stripe holds.
 
         Returns the view, the position after that one, and whether an object is missing although its
-        stripe is still live. ``check`` is called with each view, and can raise an error to end the
-        call.
+        stripe is still live. ``check`` is called with each view, and can raise an error.
         """
 
         def calls(view: View) -> list[Call]:

@@ -59,7 +59,7 @@ class HoleTimeout:
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means never to fill one.
-        overdue: the reader need not wait again for holes below this position.
+        overdue: the reader has waited long enough for all holes below this position.
     """
 
     seconds: float | None

@@ -70,8 +70,7 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match that a caller passed.
 
-        Raises InvalidTag or TypeError if tags are invalid or too many, or ValueError if there are
-        none.
+        Raises InvalidTag or TypeError for invalid or too many tags, and ValueError without tags.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match must be "any" or "all", not {match!r}')
@@ -181,7 +180,7 @@ class _TagSearch:
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
         """Let each object search the next piece of its part. Returns False if the log was trimmed.
 
-        ``first`` is the reader's next position. If there is a hole, the call waits for it. At any
+        ``first`` is the reader's next position. If it is a hole, the call waits for it. At any
         other hole an object's search stops, so that the reader gets the items before the hole.
         """
         reverse = self._reverse
@@ -278,10 +277,10 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return up to ``most`` positions of the spans, and whether these are all positions.
+    """Return the next positions of the spans, at most ``most``, and whether these are all.
 
-    They are the first positions or, in reverse, the last ones, in ascending order. There can be
-    millions, because a hostile writer can leave as many holes.
+    They are the first positions or, in reverse, the last ones, in ascending order. Their number is
+    limited because a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -369,9 +368,8 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    It returns the entries that match ``wanted``, or all entries if that is None. If ``end`` is
-    None, it begins at the tail as of the first call. An object returns at most ``entries_max``
-    entries in one reply.
+    It returns the entries that match ``wanted``, or all if that is None. If ``end`` is None, it
+    begins at the tail as of the first call. A reply has at most ``entries_max`` entries.
     """
 
     def __init__(

@@ -51,9 +51,9 @@ async def find_time(
 ) -> int:
     """Return the first position in ``[start, end)`` whose entry is not older than ``when``.
 
-    Returns ``end`` if all entries are older. If times do not always increase along the log, any
-    position may be returned whose entry is not older, but whose previous entry is. This is a binary
-    search, which reads about log2(end - start) entries.
+    Returns ``end`` if all entries are older. If times decrease somewhere in the log, the result is
+    one of the positions whose previous entry is older than ``when``. This is a binary search, which
+    reads about log2(end - start) entries.
     """
     found, low, high = end, start, end
     while low < high:

@@ -61,8 +61,7 @@ async def repair_values(
 async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
-    Returns the record's last position, or None if no replica has the whole record or if it is no
-    longer damaged.
+    Returns the record's last position, or None if it is intact or no replica has it completely.
     """
     return await _repair(io, object, b"", position, deadline)
 
@@ -118,7 +117,7 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """If calls met damage, get their replies from sound replicas. Other replies are not changed.
+    """Replace replies that report damage with those of sound replicas, if there are any.
 
     A call that only reads is sent to other replicas. A call that changes the object is repeated
     after a repair, so it must be idempotent.

@@ -96,8 +96,7 @@ class Replicas:
     async def _look(self) -> None:
         """Find out how many replicas there are. This is called once the first one could not help.
 
-        Earlier answers do not count, because an OSD that has restarted since would be counted
-        twice.
+        Earlier answers do not count, because a restarted OSD would be counted twice.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -157,7 +156,7 @@ def note_failed(
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    One sound answer is enough for a read of positions, because they never change. For any other
+    One sound answer is enough for a read of positions, because entries never change. For any other
     call, a replica may have missed the last change. All replicas must then answer, and the sound
     ones must agree. If one does not answer, the call times out.
     """

@@ -27,8 +27,7 @@ class _Promoted(Exception):
 async def promote(reader: Reader, deadline: Deadline) -> None:
     """Turn a mirror into an independent log. A log that is not a mirror is not changed.
 
-    1. A new view marks the mirror as ended. Its seals fence the copying process, which then reads
-       the view and stops.
+    1. A new view marks the mirror as ended. Its seals fence the copying process, which then stops.
     2. Positions above the tail are trimmed, because they may belong to an unfinished round.
     3. Another view removes the mark, so that clients can append above these positions.
 
@@ -71,7 +70,7 @@ def _check_ended(view: View) -> None:
 
 
 def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return an edit that replaces or removes a mirror's mark. It does not change other logs.
+    """Return an edit that replaces or removes a mirror's mark. It leaves other logs alone.
 
     Args:
         mark: the new mark; None removes the mark.

@@ -120,7 +120,7 @@ class Watch:
         return json.dumps(state, separators=(",", ":")).encode()
 
     def now(self, time: SteadyTime) -> int:
-        """Return how long the log was watched at least, in µs.
+        """Return a lower bound of the time for which the log was watched, in µs.
 
         The time since the last round counts only if the same machine did that round, because the
         clocks of different machines cannot be compared.
@@ -204,8 +204,7 @@ async def watch(
 
     An entry's age counts from the round that first found its position settled. Like any reader, the
     round fills a hole that has been open longer than the hole timeout. The search takes at most
-    half the time, and the next round continues it. If two rounds run at the same time, only one is
-    stored.
+    half the time, and the next round continues it. If two rounds run at once, only one is stored.
 
     Returns:
         The watch, and how long it has watched the log, in µs. The latter is None if the clocks of

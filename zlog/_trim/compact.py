@@ -165,8 +165,7 @@ class _Pass:
         """Trim the superseded entries in ``[start, end)``. Returns where this stopped.
 
         It stops early if the time of the pass is up, but only after it has trimmed something, so
-        that repeated passes come to an end. With ``again``, it may also stop before it has trimmed
-        anything.
+        that repeated passes come to an end. With ``again``, it may also stop before that.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):

@@ -104,9 +104,8 @@ class RetentionReport(NamedTuple):
 
     Attributes:
         known_age: how old the oldest entries are known to be, in seconds.
-        doubt: which clocks disagreed in the last round; empty if none did. If they are the two
-            clocks of the machine that enforces retention, nothing was trimmed by age. A writer's
-            wrong clock has no effect.
+        doubt: which clocks disagreed in the last round; empty if none did. If the enforcing
+            machine's own clocks disagreed, nothing was trimmed by age.
         compacted: a position below which no entry is superseded by another entry below it.
         compacting: whether compaction is unfinished. The next round continues it.
     """

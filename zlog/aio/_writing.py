@@ -59,8 +59,7 @@ class Writing(Reading):
         This is much faster than single appends, because it takes one request for a range of
         positions and one write per stripe object. The positions are normally in ascending order.
         But an entry moves above its successors if a reader fills its position first or, in a log
-        without a sequencer, another writer takes it. If this must never happen, append the entries
-        one by one.
+        without a sequencer, another writer takes it. To rule this out, append them one by one.
 
         Args:
             entries: any number of entries.
@@ -123,8 +122,7 @@ class Writing(Reading):
 
         The append is identified by producer, sequence number and part. If the call, the process or
         the machine fails, repeat the call with the same entries, in any order. It appends only the
-        entries that are not in the log yet. If two attempts run at the same time, the one that
-        began first fails.
+        entries that are not in the log yet. If two attempts run at once, the older one fails.
 
         Entries are compared by data and tags. An entry that is given twice is appended twice. If
         entries of a failed attempt are trimmed before the next attempt, they are appended again.

@@ -25,8 +25,7 @@ class Cursor(ProcessBound):
 
     Trims do not pass a cursor, except with ``past_cursors``, so remove unused cursors.
 
-    Every method raises CursorNotFound if the cursor was removed, and the errors that every call on
-    a log can raise.
+    Every method raises CursorNotFound if the cursor was removed.
     """
 
     def __init__(self, client: LogClient, name: str, position: int) -> None:
@@ -57,9 +56,9 @@ class Cursor(ProcessBound):
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
         """Record that all entries below ``position`` were processed.
 
-        Usually this is the ``end`` of the last item that was read. The commit is durable when the
-        call returns. If several readers use one cursor, it keeps the highest position, and commits
-        of lower ones raise CursorAhead.
+        Usually this position is the ``end`` of the last item. The commit is durable when the call
+        returns. If several readers use one cursor, it keeps the highest position, and commits of
+        lower ones raise CursorAhead.
 
         Raises:
             CursorAhead: the cursor is already at a higher position, and stays there.

@@ -178,8 +178,7 @@ class Log(Writing):
     ) -> builtins.list[str]:
         """Return the names of the store's logs, in order.
 
-        The list may include a log whose creation or removal is not finished, for which `Log.open`
-        raises `LogNotFound`.
+        The list may include a log that is being created or removed, which `open` does not find.
 
         Args:
             after: return only names above this one, for a listing in pages.
@@ -321,8 +320,7 @@ class Log(Writing):
         Args:
             name: the writer's name, which clients see when their appends are refused; None means a
                 name made of host and process.
-            window_bytes: the maximum size of data that is submitted and not yet confirmed. Above
-                it, submissions wait.
+            window_bytes: the maximum size of unconfirmed data. Above it, submissions wait.
             capacity: the maximum size of the log's data in bytes; None means no limit. Use this for
                 a log that is trimmed as its entries are processed, such as a write-ahead log.
             when_full: whether an append above the capacity should ``"wait"`` for a trim, or

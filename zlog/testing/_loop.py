@@ -78,8 +78,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     cannot use threads, and cannot wait for file descriptors other than those of zlog's stores.
 
     Args:
-        seed: the seed for the order of callbacks that are ready at the same time, and for zlog's
-            random numbers.
+        seed: the seed for zlog's random numbers and for the order of callbacks that are ready.
 
     Attributes:
         network: the simulated network, a :class:`Network`.

@@ -264,8 +264,7 @@ class StoreFaults:
         slow_seconds: the maximum number of seconds that a slow request or reply takes.
         never: the probability that an operation has no effect and is never answered.
         silent: the probability that an operation takes effect but is never answered.
-        late: the probability that an operation is answered with ETIMEDOUT and takes effect up to
-            ``late_seconds`` later.
+        late: the probability of ETIMEDOUT for an operation that takes effect later.
         late_seconds: the maximum number of seconds until a late operation takes effect.
         again: the probability that an operation takes effect twice, up to ``again_seconds`` apart.
         again_seconds: the maximum number of seconds between the two effects.
