@@ -47,7 +47,7 @@ class Notifications:
     async def wait(self, number: int, seconds: float) -> bool:
         """Wait for a notification later than ``number``. Returns whether one came in time.
 
-        With number 0, this waits until the object is watched, so no later notification is missed.
+        If ``number`` is 0, this waits until notifications can be received, and returns False.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:

@@ -28,7 +28,8 @@ class Columns:
 
     Attributes:
         positions: the position of each entry; n × int64.
-        timestamps: when each entry was appended, by its writer's clock; n × int64, µs since 1970.
+        timestamps: when each entry was appended, by its writer's clock; n × int64, µs since 1970,
+            UTC.
         offsets: where each entry's data begins and ends; (n + 1) × int32. Entry i is
             ``data[offsets[i]:offsets[i + 1]]``.
         data: the bytes of all entries, one after another.

@@ -313,9 +313,9 @@ class Log(Writing):
     ) -> Opening[Writer]:
         """Make this client the only one that appends to the log, and return its writer.
 
-        An earlier writer is fenced. The log keeps the entries that it has confirmed, and perhaps
-        the first of those that were in flight. Appends of all other clients are refused until the
-        new writer releases the log. Readers are not affected.
+        An earlier writer is fenced. The log keeps the entries that it has confirmed, and perhaps a
+        prefix of those in flight. Appends of all other clients are refused until the new writer
+        releases the log. Readers are not affected.
 
         Args:
             name: the writer's name, which clients see when their appends are refused; None means a
