@@ -255,7 +255,7 @@ def test_keyring_without_client_is_reported(ceph_cluster: CephCluster) -> None:
 @pytest.mark.parametrize(
     ("kind", "size", "reason"),
     [
-        (1, 16, "type is AES, which monitors can refuse (`ceph config get mon"),
+        (1, 16, "type is AES, which monitors can refuse (`ceph mon dump` shows"),
         (2, 32, "type is AES256K, which only librados 19.2.6, 20.2.4, 21.2 and later"),
     ],
 )

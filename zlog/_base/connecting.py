@@ -107,7 +107,7 @@ def _about_key(keyring: str | None, client: str) -> str:
         return ""
     release = librados_version() or "of an unknown release"
     reason = (
-        "which monitors can refuse (`ceph config get mon auth_allowed_ciphers`)"
+        "which monitors can refuse (`ceph mon dump` shows auth_allowed_ciphers)"
         if kind == "AES"
         else "which only librados 19.2.6, 20.2.4, 21.2 and later of each series can use"
     )
