@@ -50,7 +50,8 @@ class FullCluster:
     @property
     def allocated(self) -> int:
         """Bytes of the device that objects have."""
-        return self.perf("bluestore")["bluestore_allocated"]
+        counters = self.perf("bluestore")
+        return counters.get("allocated") or counters["bluestore_allocated"]  # up to Ceph 19
 
     @property
     def is_full(self) -> bool:

@@ -13,7 +13,7 @@ from ..support.ceph import CephCluster, ClusterSpec
 from ..support.waiting import wait_until
 
 NOTED = re.compile(
-    r"finish_ctx object \S+?:::([^:]+):head marks clean_regions .*clean_omap: ([01])"
+    r"finish_ctx object \S+?:::([^:]+):head marks clean_regions .*clean_omap: (0|1|false|true)"
 )
 
 
@@ -39,7 +39,8 @@ def test_attributes_change_with_keys(
         Stripe(store, "zlog.last").seal(1)
     path = cluster.conf.parent / "log" / "osd.0.log"
     wait_until(lambda: "zlog.last:head marks" in path.read_text(errors="replace"))
-    noted = Counter(NOTED.findall(path.read_text(errors="replace")))
+    found = NOTED.findall(path.read_text(errors="replace"))
+    noted = Counter((name, clean in ("1", "true")) for name, clean in found)
     assert {name for name, _ in noted} >= {"zlog.stripe", "zlog.directory", "zlog.last"}
-    assert noted["zlog.stripe", "0"] == 4
-    assert [name for name, clean in noted if clean == "1"] == []
+    assert noted["zlog.stripe", False] == 4
+    assert [name for name, clean in noted if clean] == []
