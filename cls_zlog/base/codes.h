@@ -2,9 +2,9 @@
 
 namespace zlog {
 
-// The result of a method that ran. Any code other than kOk means that the method refused the
-// request and changed nothing; its comment says which number the reply contains. Malformed requests
-// and failures of RADOS or the host give negative errnos instead. The values never change.
+// A method's result. If the code is not kOk, the method refused the request and changed nothing;
+// the code's comment says which number the reply contains, if any. Malformed requests, and failures
+// of RADOS or the host, return negative errnos instead. The values never change.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply

@@ -36,8 +36,8 @@ constexpr uint32_t chunk_records = 1024;            // records after which the i
 constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger chunk is not stored
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
-// Compaction moves entries with at most sparse_entry_bytes_max of data into records of at most
-// sparse_bytes_max.
+// Compaction moves entries of up to sparse_entry_bytes_max bytes into records of up to
+// sparse_bytes_max bytes.
 constexpr uint32_t sparse_bytes_max = 32u << 10;
 constexpr uint32_t sparse_entry_bytes_max = 4096;
 constexpr uint32_t compact_bytes_enough = 8u << 20;  // stored bytes after which a compact ends

@@ -55,8 +55,8 @@ class Object {
   // reply, and are copied only if necessary. `value` must come from omap_list, or be a part of such
   // a value with the same owner.
   virtual int answer(const Buffer& value) = 0;
-  // Like answer(), but appends `length` bytes of the bytestream, starting at `offset`. Sets `there`
-  // to the number of these bytes that exist. If some are missing, appends nothing.
+  // Like answer(), but appends the `length` bytes of the bytestream at `offset`, or nothing if some
+  // of these bytes are missing. Sets `there` to the number of bytes that exist.
   virtual int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) = 0;
 
   // Writes `data`, a part of the method's request, to the bytestream. A host need not copy it.

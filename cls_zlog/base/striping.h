@@ -21,8 +21,8 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// How a stripe's positions are distributed over its `stride` objects: in units of 2^shift
-// consecutive positions, to each object in turn. residue(p) is the number of position p's object.
+// How a stripe's positions are distributed over its `stride` objects: each object in turn gets a
+// unit of 2^shift consecutive positions. residue(p) is the number of the object with position p.
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm
@@ -53,8 +53,8 @@ struct Striping {
     return (position & mask()) != 0 ? position : position + others();
   }
 
-  // after() returns the position that is `count` positions further on in the same object. before()
-  // does the same towards lower positions.
+  // after() returns the position that comes `count` positions later in the same object, and
+  // before() the one that comes `count` positions earlier.
   uint64_t after(uint64_t position, uint64_t count) const {
     const uint64_t from = (position & mask()) + count;
     return (position & ~mask()) + (from >> shift) * turns() + (from & mask());

@@ -8,8 +8,8 @@
 
 namespace zlog {
 
-// A latch that opens once. Each waiting thread wakes the next one, because threads that wake up at
-// once would only wait again for Python's lock.
+// A latch that opens once. Each waiting thread wakes the next one. If all woke at once, they would
+// only block one another again on Python's GIL.
 class Latch {
  public:
   void open() {

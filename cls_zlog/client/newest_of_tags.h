@@ -14,7 +14,7 @@ namespace zlog {
 class NewestOfTags {
  public:
   // Records the newest position of each tag in a tags_list reply. Replies can come in any order.
-  // Tags beyond the first `space` are ignored.
+  // Once `space` tags are known, other tags are ignored.
   void note(const TagsListReply& reply, size_t space);
 
   // Returns the positions of those entries of a reply that have tags with a newer entry each.

@@ -14,9 +14,9 @@ namespace zlog {
 // position. This value exists only in clients and is never sent.
 constexpr uint8_t forged_state = 128;
 
-// The reply to a read, as readers see it: MACs are checked and removed from the data. Call
-// open_blocks() first. If no data was requested, nothing is checked. Without the log's key, MACs
-// are not checked and there is no data.
+// The reply to a read, which checks each entry's MAC and removes it from the data. Call
+// open_blocks() first. If the log's key is unknown, MACs are not checked and all data appears
+// empty. If no data was requested, nothing is checked.
 struct TakenReply : ReadReply {
   TakenReply() = default;
   TakenReply(const ReadReply& reply, const MacKey* key, bool data)

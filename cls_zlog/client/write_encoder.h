@@ -20,7 +20,7 @@ struct NewEntry {
   std::string_view data;
 };
 
-// The tags of submitted entries, as indices of `names`. Those of entry i are ids[begins[i]] up to
+// The tags of submitted entries, as indices of `names`. The tags of entry i are ids[begins[i]] to
 // ids[begins[i + 1] - 1]. If `begins` has only two elements, all entries share the same tags.
 struct EntryTags {
   std::vector<std::string> names;
@@ -48,11 +48,11 @@ struct WriteHead {
 // cache. The MAC is part of the entry's data.
 class WriteEncoder {
  public:
-  // Begins a write of `count` of the entries, which must exist until encode() returns. If
-  // `in_a_row` is set, the entries are at consecutive positions, and those in other objects than
-  // the first entry's are skipped. `index` is the index of the first entry's tags. Returns -EINVAL
-  // if the positions do not ascend or belong to several objects, if the append numbers differ by
-  // 2^32 or more, or if the write exceeds a limit.
+  // Begins a write of `count` entries, which must exist until encode() returns. If `in_a_row` is
+  // set, `entries` are at consecutive positions, and those that do not belong to the first entry's
+  // object are skipped. `index` is the index of the first entry's tags. Returns -EINVAL if the
+  // positions do not ascend or belong to several objects, if the append numbers differ by 2^32 or
+  // more, or if the write exceeds a limit.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 

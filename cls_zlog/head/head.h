@@ -12,9 +12,9 @@ Result<Empty> create(Object& object, const NamedLogRequest& request);
 
 // Begins a new epoch: increments the epoch counter, and returns it together with the tail floor.
 // From then on, tail_raise refuses requests of earlier epochs. If the request has a width, the
-// client may create a stripe in the new epoch, and a pending stripe is recorded (stripe_index.h).
-// `above` is an epoch that the client found in a sealed object; if the counter is lower, it first
-// skips up to epochs_ahead_max epochs towards it.
+// client may create a stripe in the new epoch, so the stripe is recorded as pending
+// (stripe_index.h). If the client found an object whose epoch exceeds the counter, it passes this
+// epoch as `above`. The counter is then first raised to `above`, but by at most epochs_ahead_max.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);

@@ -28,8 +28,8 @@ struct Head : HeadReply {
   }
   bool valid() const { return newest <= counter; }
 
-  // Returns whether this can be a later state of `other`, the head of the same log. Values that
-  // only grow must not be lower. Only a view that starts a stripe may lower the tail floor.
+  // Returns whether this can be a later state of `other`, the head of the same log. The values
+  // compared here never decrease, except that a view that starts a stripe may lower the tail floor.
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
            (newest > other.newest || tail_floor >= other.tail_floor) &&

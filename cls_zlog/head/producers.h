@@ -11,16 +11,16 @@ namespace zlog::producers {
 
 using head::Head;
 
-// Begins a new attempt at a part; earlier attempts are granted no more positions. Returns the
-// attempt's number and the producer's incarnation, from which the client derives append ids that
-// were never used before, and the number of earlier grants. Returns kSequenceDone (with the first
-// incomplete number) if the sequence number is complete, and kLimitReached if the log has too many
-// producers, the producer too many parts, or the part too many attempts.
+// Begins a new attempt to append a part; earlier attempts get no more grants. Returns the attempt's
+// number, the number of earlier grants, and the producer's incarnation, from which the client
+// derives append ids that were never used before. Returns kSequenceDone (with the first incomplete
+// number) if the sequence number is complete, and kLimitReached if the log has too many producers,
+// the producer too many parts, or the part too many attempts.
 Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request);
 
 // Records that an attempt may write certain positions, and raises the tail floor above them, so
-// that no later epoch grants them again. If `reserve` is set and the tail floor is above the
-// requested positions, those from the tail floor on are granted instead. Returns the first
+// that no later epoch grants them again. If `reserve` is set and the tail floor is above the first
+// requested position, positions from the tail floor on are granted instead. Returns the first
 // position, or
 //   kStaleEpoch    (with the counter) a later epoch may have granted the positions to others
 //   kSuperseded    (with its number) a later attempt has begun
@@ -33,14 +33,15 @@ Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrant
 Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest& request);
 
 // Records that a producer's sequence numbers below `sequence` are complete, and removes their
-// parts. One call removes a limited number of parts, and returns whether more are left. If
-// `sequence` is sequence_all, the producer itself is removed after its parts; a missing producer is
-// not an error.
+// parts. If `sequence` is sequence_all, also removes the producer, which may be missing already.
+// One call removes a limited number of parts, and returns whether more are left.
 //
-// The request contains the producer's incarnation, or 0 if the client does not know it or found the
-// producer damaged. Returns kSuperseded (with the current incarnation) if it is out of date.
-// Returns kNotFound (with the next incarnation) if the producer does not exist; the client creates
-// it by repeating the request with that incarnation. Returns kLimitReached as begin() does.
+// The request contains the producer's incarnation, or 0 if the client does not know it or removes a
+// damaged producer. Returns
+//   kSuperseded    (with the current incarnation) the request has another incarnation
+//   kNotFound      (with the next incarnation) the producer does not exist; to create it, repeat
+//                  the request with this incarnation
+//   kLimitReached  as begin() does
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request);
 
 // Returns a page of producers in the order of their names.

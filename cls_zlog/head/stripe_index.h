@@ -6,10 +6,10 @@
 
 // The stripes that a log's head object stores outside its views (docs/formats/stripe-index.md):
 //
-//   archived   an ended stripe that the newest view leaves out to stay small, but whose positions
-//              are not all trimmed
-//   pending    a stripe whose objects may exist but are not needed: either no accepted view has it
-//              yet, or it is empty or completely trimmed
+//   archived   an ended stripe with untrimmed positions, which was moved out of the newest view to
+//              keep the view small
+//   pending    a stripe whose objects may exist but are not needed, because no accepted view has it
+//              yet, or because it is empty or completely trimmed
 //
 // A stripe is recorded as pending before its objects are created, and again before they are
 // removed. If a client dies in between, the next client knows which objects to remove.
@@ -35,8 +35,8 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
 // Records that the objects of a stripe may be created in this epoch.
 Failure announce(Object& object, uint64_t epoch, uint32_t width);
 
-// Removes this epoch's announcement when the epoch's view is accepted. `made` is the view's new
-// stripe, or nullptr. Returns -EINVAL if `made` was not announced with this width.
+// Removes this epoch's announcement when the epoch's view is accepted. `made` is the stripe that
+// the view adds, or nullptr. Returns -EINVAL if `made` was not announced with this width.
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 
 // Records a stripe that the views no longer contain. It becomes pending if it is empty or
@@ -44,7 +44,7 @@ Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point);
 
 // Makes archived stripes below the trim point pending. One call changes a limited number of
-// stripes, and sets `more` if there are others.
+// stripes, and sets `more` if others are left.
 Failure trim_to(Object& object, uint64_t trim_point, bool* more);
 
 }  // namespace zlog::stripe_index

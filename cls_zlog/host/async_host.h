@@ -40,9 +40,9 @@ struct Submission {
   Done done;
 };
 
-// A host stores objects and runs methods on them, each in one atomic, isolated step. It calls an
-// operation's `done` exactly once, on one of its own threads or before the call that starts the
-// operation returns. It shares the payload, which must not change afterwards.
+// A host stores objects and runs methods on them, each in one atomic, isolated step. It calls each
+// operation's `done` callback exactly once, on one of its own threads or before the call that
+// starts the operation returns. It shares the payload, so the caller must not change it afterwards.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
@@ -62,8 +62,8 @@ class AsyncHost {
   // Starts an operation for a thread that will wait for it. The host may run it on this thread.
   virtual Ticket run(Submission submission) { return submit(std::move(submission)); }
 
-  // Lists a page of the objects whose names begin with `prefix`. `after` is empty for the first
-  // page, and the preceding reply's `next` for every other page. The reply is an encoded Listing.
+  // Lists a page of the objects whose names begin with `prefix`. Pass an empty `after` for the
+  // first page, and the previous reply's `next` for later pages. The reply is an encoded Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
   // Starts a method of Ceph's own class `lock`. Only on Ceph.
@@ -81,10 +81,10 @@ class AsyncHost {
   // only a hint: it can be lost, or merged with a later one.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Starts a wait for a notification of an object. The host has a number above 0 for each object,
-  // which every notification changes. The wait ends once this number differs from `seen`, and its
-  // reply is the number (number_reply). With `seen` = 0, it ends as soon as the host receives the
-  // object's notifications, so that no later one is missed.
+  // Waits for a notification of an object. The host keeps a number above 0 for each object, and
+  // each notification changes it. The wait ends once this number differs from `seen`, and returns
+  // the number (number_reply). If `seen` is 0, the wait ends as soon as the host receives the
+  // object's notifications, so that the caller misses no later one.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
     return refuse(done, -EOPNOTSUPP);
   }
@@ -93,7 +93,7 @@ class AsyncHost {
   virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
 
   // Gives up an operation, which may still take effect. If it has not ended yet, its `done`
-  // receives ECANCELED.
+  // callback receives ECANCELED.
   virtual void give_up(Ticket) {}
 
   // Gives up all operations in flight and releases the store, within a bounded time. Operations

@@ -7,10 +7,10 @@
 namespace zlog {
 
 // Makes malloc keep the memory of large requests and replies. By default it returns this memory to
-// the kernel, which must then map and clear new pages; with entries of 16 KiB, this took a fifth of
-// a writer's CPU time on Ceph and a third of a reader's in an embedded store. glibc adapts to the
-// largest block that was ever freed, up to 32 MiB, so freeing one large block is enough. That block
-// is never touched and costs no memory.
+// the kernel, which must then map and clear new pages. With entries of 16 KiB, this took a fifth of
+// a writer's CPU time on Ceph, and a third of a reader's CPU time in an embedded store. glibc keeps
+// blocks up to the size of the largest one ever freed (at most 32 MiB), so freeing one large block
+// is enough. That block is never touched and costs no memory.
 inline void keep_large_blocks() {
   constexpr size_t kBlockBytes = size_t{31} << 20;
   static std::once_flag once;

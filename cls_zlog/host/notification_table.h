@@ -22,8 +22,8 @@ inline Buffer number_reply(uint64_t number) {
   return Buffer::of(std::move(bytes));
 }
 
-// This process's waits for notifications of objects. Each object has a number above 0, which every
-// notification changes. A client that passes the last number it saw misses no notification.
+// Lets this process wait for notifications of objects. Each object has a number above 0, and each
+// notification changes it. A client that passes the last number it saw misses no notification.
 class NotificationTable {
  public:
   // Calls `done` with the object's number once that differs from `seen`, which may be at once.

@@ -48,7 +48,7 @@ struct Change {
 
 // An object as a host stores it, with the calls that run_method() needs. They return 0 or a
 // negative errno. Only exists() and apply() may be called for a missing object. run_method()
-// applies the changes after the method has succeeded. If one of them fails, the host must undo all.
+// applies the changes after the method succeeds. If one fails, the host must undo all of them.
 class Backing {
  public:
   virtual ~Backing() = default;

@@ -22,14 +22,13 @@ Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 // it (both with its first position). Returns -EINVAL if a record is requested by its key.
 Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
-// Stores a value that salvage() read from another replica. It replaces a damaged value, or writes
-// an intact value again, so that every replica has it. The stored value may also be missing if it
-// is the newest view, or a record that must exist according to the header.
-//
-// Returns kReadOnly (with a record's first position) if a different, intact value is stored.
-// Returns kBelowTrimPoint (with the trim point) if the record's positions are trimmed. Returns
-// -EINVAL if the new value is damaged or has a wrong name, and -EIO if the header must be repaired
-// first.
+// Stores a value that salvage() read from another replica. The value replaces a damaged one, or is
+// written again over an equal one, so that every replica has it. If nothing is stored, the value
+// must be the newest view, or a record that should exist according to the header. Returns
+//   kReadOnly        (with a record's first position) a different, intact value is stored
+//   kBelowTrimPoint  (with the trim point) the record's positions are trimmed
+//   -EINVAL          the new value is damaged, or does not belong under this name
+//   -EIO             the stripe object's header is damaged and must be repaired first
 Result<Empty> heal(Object& object, const HealRequest& request);
 
 }  // namespace zlog::repair

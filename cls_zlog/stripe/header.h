@@ -65,8 +65,8 @@ struct Header {
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
 
-  // Returns whether this can be a later state of `other`, the header of the same object. Values
-  // that only grow must not be lower.
+  // Returns whether this can be a later state of `other`, the header of the same object. The values
+  // compared here never decrease.
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&

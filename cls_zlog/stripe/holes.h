@@ -37,8 +37,8 @@ struct Holes {
                        [&](const SpanMessage& hole) { return hole.covers(position); });
   }
 
-  // Returns the first position at or above `position` that may be unwritten. The result may belong
-  // to another object if it is at or above `accounted`.
+  // Returns the first position at or above `position` that may be unwritten. If the result is
+  // `accounted` or higher, it may belong to another object.
   uint64_t next(uint64_t position) const {
     for (const SpanMessage& hole : runs) {
       if (hole.last >= position) return std::max(hole.first, position);

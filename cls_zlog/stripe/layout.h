@@ -39,8 +39,8 @@ struct Stored {
 // records, each with one entry or a run of trimmed positions.
 class RecordIterator {
  public:
-  // `likely` is the number of records in the first page. The next page is twice as large if more
-  // than half of the page was used; otherwise it has as many records as were used.
+  // The first page has `likely` records. If more than half of a page was used, the next page is
+  // twice as large; otherwise it has as many records as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
   // Sets `out` to the record that covers `position`, or else to the next record above it, or to
@@ -171,16 +171,16 @@ class Layout {
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some positions of a readable record, given in ascending order. The entries' data is
-  // freed, but their ids stay, so that a repeated append is still recognized. Only sparse records
-  // lose the ids as well. A fill is split into trimmed and remaining positions.
+  // Trims some positions of a readable record, given in ascending order. Frees the entries' data
+  // but keeps their ids, so that a repeated append is still recognized; sparse records drop the ids
+  // too. Splits a fill into its trimmed and its remaining positions.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
   // Frees a record's data in the bytestream. The caller then removes the record.
   int free(const Stored& stored);
 
-  // Frees a record's data like free(), for a caller that stores some of the entries again. Only the
-  // other `gone` entries, with `gone_bytes` of data, are subtracted from the counters.
+  // Frees a record's data like free(), for a caller that stores some of the entries again.
+  // Subtracts from the counters only the `gone` entries, which are not stored again, and their data.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
   // Removes the `count` records whose keys are from `first` to `last`.

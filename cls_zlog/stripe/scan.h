@@ -55,7 +55,7 @@ struct BlocksSeen {
 //                                adds the next `count` positions, which are the written entries of
 //                                a record from index `first` on; an error ends the scan
 //   bool takes_data()            returns whether the reply contains data, whose size is limited
-//   uint64_t data_bytes(), uint32_t count()   of the added positions
+//   uint64_t data_bytes(), uint32_t count()   return the amounts that were added so far
 //   bool full()                  returns whether the reply is full for another reason
 template <typename Reply>
 class Scan {

@@ -28,12 +28,12 @@ namespace zlog::stripe {
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes either all of the entries or none, and returns how full the object is. The first case that
-// applies decides. kSameId, kUnreadable, kLost and kReadOnly come with the first such position.
-// - kSameId: an entry is probably stored already, but only a client can compare compressed data.
+// applies decides:
+// - kSameId (with the position): an entry may be stored already; only clients can decompress it.
 // - kOk, in any epoch: all entries are stored already (same writer, numbers, data and tags).
-// - kUnreadable, kLost: a record that may contain an entry is of a later version, damaged or lost.
+// - kUnreadable, kLost (with the position): an entry's record is too new, damaged or lost.
 // - kStaleEpoch: the request's epoch is lower than the object's.
-// - kReadOnly: a position has another entry, or is filled or trimmed.
+// - kReadOnly (with the position): a position has another entry, or is filled or trimmed.
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
 // Returns the state of each position, and the data of entries.
@@ -72,7 +72,7 @@ Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
 
 // Trims the entries at some positions and frees their data. Then merges records that are completely
 // inside a range into fewer records, without the ids of trimmed entries. Fills, and records that
-// are damaged or of a later version, do not change.
+// are damaged or of a later version, stay as they are.
 Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request);
 
 // Trims every position below the requested one. After the first call, readers and writers see all

@@ -57,8 +57,8 @@ struct StoredChunk {
 
 uint32_t count_of(const TagLocations& locations);
 
-// Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Chunks that
-// are damaged or of a later version go to `out_of_use`; their records must be read instead.
+// Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Adds chunks
+// that are damaged or of a later version to `out_of_use`; their records must be read instead.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
@@ -72,7 +72,7 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
 int store_chunk(Object& object, const Header& header, const Span& span,
                 const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds the locations of tags to a chunk. Removes the chunk instead if it is damaged or would exceed
+// Adds tag locations to a chunk. Removes the chunk instead if it is damaged or would exceed
 // chunk_tags_max; records must then be read in its place. Adds the number of bytes read to `bytes`.
 int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
                  const TagLocations& locations, uint64_t* bytes);

@@ -53,8 +53,8 @@ using needs = decltype(std::declval<const T&>().needs());
 template <typename T>
 using take_data = decltype(std::declval<T&>().take_data(std::string_view()));
 
-// Returns whether the fields are consistent with each other. The bounds of each single field are
-// checked by the encoder and the decoder.
+// Returns whether the fields are consistent with each other. The encoder and the decoder check the
+// bounds of each single field.
 template <typename T>
 bool agrees(const T& value) {
   if constexpr (has<valid, T>) return value.valid();

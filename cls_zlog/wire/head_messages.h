@@ -145,8 +145,8 @@ struct StripesLooseRequest : LogRequest {
   }
 };
 
-// A stripe whose objects may exist, although none of its positions is needed. The head object
-// stores the same fields.
+// A stripe whose objects may exist but are not needed (head/stripe_index.h). The head object stores
+// the same fields.
 struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;
@@ -219,8 +219,8 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// A message with a sequencer's address, which is empty if none is announced. The directory object
-// stores the address in the same form.
+// A message with a sequencer's address, or an empty string if no address is announced. The
+// directory object stores the address in the same form.
 struct AddressMessage {
   std::string address;
 

@@ -10,8 +10,8 @@
 
 namespace zlog {
 
-// packed() and unpacked() convert a striping to one number and back. The low 16 bits contain the
-// stride, and the higher bits the shift.
+// packed() converts a striping to one number, with the stride in the low 16 bits and the shift in
+// the higher bits. unpacked() converts it back.
 uint32_t packed(const Striping& striping);
 Striping unpacked(uint32_t striping);
 

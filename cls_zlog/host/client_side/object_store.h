@@ -15,8 +15,8 @@
 
 namespace zlog {
 
-// Reads that a method can need besides the object's attributes: of a key, of a page of keys, and of
-// bytes. Once a read is done, it also contains its result.
+// What a method can read besides the object's attributes: single keys, pages of keys, and ranges of
+// bytes. A finished read also contains its result.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -58,7 +58,7 @@ struct ObjectVersion {
 };
 
 // An asynchronous store of objects with the operations that every cluster supports. It calls each
-// operation's `done` exactly once.
+// operation's `done` callback exactly once.
 class ObjectStore {
  public:
   using ReadDone = std::function<void(int error, ObjectVersion known)>;
@@ -66,8 +66,8 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the object's attributes and what `reads` requests, all in one step, from a randomly
-  // chosen replica if `replica` is set. A missing object is not an error: its version is 0.
+  // Reads the object's attributes and carries out `reads`, all in one step. If `replica` is set,
+  // reads from a randomly chosen replica. A missing object is not an error: its version is 0.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
   // Applies the changes in order and in one step if the object has this version. Version 0 means

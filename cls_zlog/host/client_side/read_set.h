@@ -15,8 +15,8 @@ namespace zlog {
 // changes take effect only if the object still has that version.
 //
 // If a method reads a part that is missing here, it gets EAGAIN (or zeros instead of bytes) and
-// runs on, so that one run finds as many missing parts as possible. Its result and changes are then
-// discarded, and it runs again once the reads of take_missing() are done.
+// continues, so that one run finds as many missing parts as possible. Its result and changes are
+// then discarded, and it runs again once the missing parts (take_missing()) have been read.
 class ReadSet final : public Backing {
  public:
   // `known` must outlive it.
@@ -26,8 +26,8 @@ class ReadSet final : public Backing {
   // Returns whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // Returns the missing reads. Returns none if the last method tried to read after an earlier
-  // method made changes, because reads do not see these changes.
+  // Returns the reads that the last method still needs. Returns an empty set if an earlier method
+  // had already made changes, because reads do not see them.
   Reads take_missing() { return std::exchange(missing_, {}); }
 
   bool changed() const { return !changes_.empty(); }

@@ -13,8 +13,8 @@ namespace zlog {
 
 constexpr size_t kBootIdBytes = 36;
 
-// Reads the id of the kernel's current boot, a text of kBootIdBytes. Returns 0, or a negative errno
-// and an id of zeros.
+// Sets `id` to the kernel's current boot id, which has kBootIdBytes characters. Returns 0, or a
+// negative errno and an id of zeros.
 inline int read_boot_id(std::string* id) {
   id->assign(kBootIdBytes, '\0');
   const FileDescriptor fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));

@@ -99,8 +99,8 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  // seek() moves to the first key >= `key`, and next() to the first key of all if the cursor has
-  // not moved yet. All moves return false at the end or after an error.
+  // seek() moves to the first key >= `key`. On a new cursor, next() moves to the database's first
+  // key. All moves return false at the end or after an error.
   bool seek(const std::string& key) {
     key_ = value_of(key);
     return move(MDB_SET_RANGE);

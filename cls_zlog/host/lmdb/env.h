@@ -31,9 +31,9 @@ class LmdbEnv {
 
   // Opens the environment in `directory`, which must exist. Maps `map_bytes`, or less if the
   // process cannot use that much address space. If `read_only` is set, creates no file and writes
-  // only to lock.mdb. Returns EPROTO if the directory contains something that this version does not
-  // know, EIO if the files are damaged, and EBUSY or ETXTBSY if another user of the database
-  // prevents it (DatabaseLock). `reason` may then have an explanation.
+  // only to lock.mdb. Returns EPROTO if the database's format is unknown, EIO if the files are
+  // damaged, and EBUSY or ETXTBSY if another process's use of the database prevents it
+  // (DatabaseLock). On an error, `reason` may contain an explanation.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
@@ -49,19 +49,19 @@ class LmdbEnv {
   int change(const NotingWork& work);
 
   // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
-  // in another container has this one's pid. Returns ESTALE as write() does, and ETXTBSY if another
-  // process has begun to write and this one cannot register as a reader in lock.mdb.
+  // in another container has the same pid. Returns ESTALE as write() does, and ETXTBSY if another
+  // process has begun to write and this process cannot register as a reader in lock.mdb.
   int read(const Work& work);
 
   // Returns the format of the database: 2 if it has a redo log, else 1.
   int format() const { return redo_.found() ? 2 : 1; }
 
-  // Makes an extra transaction, so that the next one can use the pages that the last one freed.
-  // LMDB holds such pages back for one transaction.
+  // Commits an extra transaction. LMDB holds freed pages back for one transaction, so the next one
+  // can then use the pages that the previous one freed.
   int release_freed_pages();
 
-  // Returns whether a transaction that adds this much data would leave enough pages for a later one
-  // that frees space.
+  // Returns whether a transaction that adds this much data would leave enough pages for another
+  // transaction that frees space.
   bool has_space_for(size_t bytes);
 
   // Sets `bytes` to the amount of data that fits into free pages of the file, even on a full disk.

@@ -49,7 +49,7 @@ class LmdbFile {
 // The two functions below detect a file that is too short, which LMDB does not. It turns an empty
 // file into a new database, and access to a missing page kills the process (SIGBUS).
 
-// Checks that the data file was not lost, before LMDB opens the database. Returns EIO if the file
+// Checks, before LMDB opens the database, that the data file was not lost. Returns EIO if the file
 // is missing or empty although the store was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);
 

@@ -169,8 +169,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // Look for writers only now, with the lock on kGlance. A writer locks kWriting before it looks
-    // for glances, so at least one of the two sees the other.
+    // Check for writers only while holding the lock on kGlance. A writer locks kWriting before it
+    // checks for glances, so at least one of the two sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -196,8 +196,8 @@ class DatabaseLock {
 //
 // LMDB's own locks belong to the process (F_SETLK), which loses them when it closes any descriptor
 // of the file, for example after copying it. A process that opens the database later would then
-// think that it is the only one, and initialize mutexes and the list of readers that are in use.
-// The locks of this class are on the same bytes but belong to an open file, so they are not lost.
+// think that it is alone, and would initialize mutexes and the reader list that others are using.
+// This class locks the same bytes, but its locks belong to an open file, so they are not lost.
 //
 // Call open() first. Then open the database in while_opening(), and call keep() there too. Call
 // drop() before LMDB opens the database again.

@@ -4,9 +4,9 @@
 
 namespace zlog {
 
-// Restores the store in `directory` from the database file `backup`, as a new incarnation without
-// grants. `backup` can be the store's own data.mdb, if the user copied the backup there; any other
-// file is not changed. If the process dies, the store has either its old data or the whole backup.
+// Restores the store in `directory` from the database file `backup`, as a new incarnation with a
+// new sequencer. `backup` can be the store's own data.mdb, if the user copied the backup there;
+// other files are not changed. If the process dies, the store has its old data or the whole backup.
 //
 // Returns 0, or a negative errno with an optional explanation in `reason`: EBUSY if this or another
 // process has the store open, EPROTO if the backup is not a store, and EIO if it is damaged. A

@@ -16,10 +16,10 @@
 
 namespace zlog {
 
-// Passes notifications between processes through the memory of their shared sequencer. Several
-// objects share a counter there and are notified together, so a wait may end although its object
-// did not change. A thread per awaited object waits for the counter; it may outlive this object's
-// owner. The calls are those of NotificationTable.
+// Passes notifications between processes through their shared sequencer's memory. Several objects
+// share a counter there and are notified together, so a wait may end although its object did not
+// change. For each awaited object, a thread waits for the counter; the thread may outlive the host.
+// NotificationTable describes the calls.
 class SharedNotifications : public std::enable_shared_from_this<SharedNotifications> {
  public:
   explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared)

@@ -34,8 +34,8 @@ struct Operation {
 // at once. The first operation starts it. Operations that arrive after stop() receive ECANCELED.
 class Worker {
  public:
-  // The thread calls `carry_out`, which must call the `done` of each operation once. `carry_out`
-  // must own everything that it uses, because the thread may outlive the worker (see stop()).
+  // The thread calls `carry_out`, which must call each operation's `done` callback once. It must
+  // own everything that it uses, because the thread may outlive the worker (see stop()).
   using CarryOut = std::function<void(std::vector<Operation>& batch)>;
   explicit Worker(CarryOut carry_out) : state_(std::make_shared<State>()) {
     state_->carry_out = std::move(carry_out);

@@ -48,8 +48,8 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   // other watchers by less than this, because several notifications can be in flight at once.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // The size of a notification's reply if there is no watcher: two numbers, of the watchers that
-  // replied and of those that did not. Each watcher that replied adds at least 24 bytes.
+  // The size of the reply if a notification reached no watcher: the number of watchers that
+  // replied, and of those that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
   struct Pace {

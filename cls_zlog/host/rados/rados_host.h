@@ -75,7 +75,7 @@ class RadosHost final : public AsyncHost {
 
   // register_service() lists this process in `ceph -s` as a daemon of `service` for as long as it
   // lives, or returns EEXIST if the process is already listed. update_service() sets its status
-  // there. Both return 0 even if no manager runs.
+  // there. Both return 0 even if no manager is running.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
