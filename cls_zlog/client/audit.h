@@ -63,8 +63,8 @@ class Audit {
   // Only the first pass over the log is counted.
   const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // Returns the positions of the last window that are in the given state. Each row has positions of
-  // only one object; for kUnwritten, each row is a range of the log.
+  // Returns the positions of the last window that are in the given state. Each row contains
+  // positions of only one object; for kUnwritten, each row is a range of the log.
   std::vector<AuditRow> rows(State state) const;
 
   // Returns the duplicates in the last window: appends that also occur at a lower position. In a

@@ -46,7 +46,7 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
 // Removes the head of a log that is marked as removed. Returns kInvalidEpoch (with the newest
-// view's epoch) if the newest view lacks this mark, or has another epoch than the request.
+// view's epoch) if the newest view lacks this mark, or if its epoch differs from the request's.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
 // Returns the key of the newest view; empty if the head has no view.

@@ -80,8 +80,8 @@ class RecordIterator {
 };
 
 // Divides a list of positions into stretches. The positions of a stretch are in the same record, or
-// all have no record. The list may also descend; records are then fetched in groups, each of which
-// is twice as large as the one before.
+// all have no record. If the list descends, records are fetched in groups, each of which is twice
+// as large as the one before.
 class Walk {
  public:
   struct Stretch {
@@ -180,7 +180,7 @@ class Layout {
   int free(const Stored& stored);
 
   // Frees a record's data like free(), for a caller that stores some of the entries again.
-  // Subtracts from the counters only the `gone` entries, which are not stored again, and their data.
+  // Subtracts only the `gone` entries that are not stored again, and their data, from the counters.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
   // Removes the `count` records whose keys are from `first` to `last`.

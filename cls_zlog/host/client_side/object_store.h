@@ -49,8 +49,8 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// What a client knows about an object at one version. RADOS gives an object a higher version with
-// each change, including its removal and its creation.
+// What a client knows about an object at one version. In RADOS, every change to an object raises its
+// version, even its removal and its creation.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
