@@ -49,7 +49,7 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// What a client knows about an object at one version. In RADOS, every change to an object raises its
+// What a client knows about an object at one version. In RADOS, each change to an object raises its
 // version, even its removal and its creation.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
