@@ -26,7 +26,7 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print new entries until ``count`` are printed, a signal comes, or nobody reads stdout.
+    """Print new entries until ``count`` are printed, a signal comes, or stdout is closed.
 
     Every second and at the end, the cursor is advanced past the entries that were printed and
     flushed. Returns False if an entry is lost.
@@ -96,7 +96,7 @@ async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
 
 
 class _LiveOutput:
-    """Flushes stdout when no more items are ready, and detects that nobody reads stdout any more.
+    """Flushes stdout when no more items are ready, and detects that its reader is gone.
 
     Attributes:
         ended: a future that fails once the output can no longer be written; ``close`` cancels it.

@@ -28,7 +28,7 @@ class OutputFailed(OSError):
 class Output:
     """Writes to stdout through a buffer, which is flushed at the end of the ``with`` block.
 
-    Methods raise OutputClosed if nobody reads stdout any more, and OutputFailed for other errors.
+    Methods raise OutputClosed if the reader of stdout is gone, and OutputFailed for other errors.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:

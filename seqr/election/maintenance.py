@@ -59,7 +59,7 @@ class DutyStatus:
 
 
 class Duties:
-    """Trims logs according to their retention, and removes stripe objects that nobody needs.
+    """Trims logs according to their retention, and removes unneeded stripe objects.
 
     A client leaves such objects if it dies before it has removed them, or cannot reach them.
 

@@ -378,8 +378,8 @@ class Machine:
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Add a log. Returns None if there are already too many logs, and all of them are in use.
 
-        If a log is not in use, it is forgotten to make room. It is taken over again when a client
-        opens it.
+        A log that is not in use is forgotten to make room. When a client opens it later, the
+        sequencer takes it again.
         """
         if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)

@@ -49,7 +49,7 @@ class Rounds(Generic[T]):
         seconds: float | None = None,
         seen: int = 0,
     ) -> T | None:
-        """Return the result of a run that begins after this call, whoever does the work.
+        """Return the result of a run that begins after this call, in any task.
 
         If ``seconds`` is given, the result of the current run is accepted, too, and the call waits
         at most that long. It returns None after that time, or at once if ``count`` is already above

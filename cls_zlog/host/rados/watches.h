@@ -56,7 +56,7 @@ class WatchOwners {
 };
 
 // Watches objects to receive their notifications. Missing objects are created empty. One watch per
-// object serves all waits of this process. If nobody waits for some time (kIdle), the next
+// object serves all waits of this process. If there are no waits for some time (kIdle), the next
 // notification ends the watch. If the OSD drops a watch, its waits fail, and the next one renews
 // it.
 class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
