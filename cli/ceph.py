@@ -45,12 +45,12 @@ def with_class(url: str, use: ObjectClassUse) -> str:
 
 
 def new_client(target: Target, *, plain: bool = False) -> str:
-    """Return a shell command that creates a new Ceph client, which may read and write a pool.
+    """Return a shell command that creates a Ceph client with read and write access to a pool.
 
-    Existing clients are not changed, because ``ceph auth caps`` would replace all their caps.
+    The command does not change existing clients: ``ceph auth caps`` would replace all their caps.
 
     Args:
-        plain: leave out the right to call the object class.
+        plain: whether to leave out the right to call the object class.
     """
     caps = f"rw pool={target.pool}" if plain else f"pool {target.pool}"
     path = quote(target.pool, safe="")

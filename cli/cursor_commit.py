@@ -49,7 +49,7 @@ def print_items(
 
     Args:
         cursor: the cursor to advance; None means no cursor.
-        end: the lowest position at which the cursor may end, even if the last item is before it.
+        end: the cursor is advanced at least to this position, even if the last item is before it.
     """
     commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True

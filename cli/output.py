@@ -106,10 +106,10 @@ def _wait_until_writable(stream: BinaryIO) -> None:
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    r"""Return a text in which unprintable characters are escaped, as in ``\x1b``.
+    r"""Return the text with its unprintable characters escaped, as in ``\x1b``.
 
     Args:
-        keep: unprintable characters that are nevertheless not escaped.
+        keep: unprintable characters that are left as they are.
     """
     return "".join(
         character

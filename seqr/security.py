@@ -15,12 +15,12 @@ class Security:
     """The paths of a sequencer's certificates and tokens. An empty path means no file.
 
     Attributes:
-        certificate: the sequencer's certificate (PEM). With it, the sequencer accepts only TLS.
+        certificate: the sequencer's certificate (PEM). If it is given, the sequencer accepts only
+            TLS.
         key: the certificate's private key (PEM), if it is in another file.
-        client_ca: certificates of authorities (PEM). With them, each client needs a certificate
-            that one of these authorities has signed.
-        token_file: the accepted tokens, one per line. With them, each client needs one of the
-            tokens.
+        client_ca: authorities' certificates (PEM). If they are given, each client needs a
+            certificate that one of the authorities has signed.
+        token_file: the accepted tokens, one per line. If they are given, each client needs one.
         token_optional: whether clients without a token are also accepted.
     """
 
@@ -63,7 +63,7 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return the credentials for other sequencers, which must have the same files as this one.
+        """Return the credentials that this sequencer presents to other sequencers.
 
         Args:
             given: the credentials from the store's URL and the environment.

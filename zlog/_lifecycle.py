@@ -56,7 +56,7 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
 
     Raises:
         LogExists: the log exists, or another client created it first.
-        CorruptEntry: the log exists, but its head is gone.
+        CorruptEntry: the log exists, but its head is missing.
         SequencerUnavailable: the store's own sequencer is full.
         ValueError: the name is invalid.
     """
@@ -157,7 +157,7 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 
     Raises:
         LogNotFound: the log does not exist.
-        CorruptEntry: the log exists, but its head is gone.
+        CorruptEntry: the log exists, but its head is missing.
     """
     view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is not None and view.removed:
@@ -178,11 +178,11 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     """Read the head of a log.
 
     A log's name is in the directory only while its head exists: it is added after the head is
-    created, and deleted before the head is removed. So a listed log without a head has lost it.
+    created, and deleted before the head is removed. If a listed log has no head, its head is lost.
 
     Raises:
         LogNotFound: the log does not exist.
-        CorruptEntry: the log exists, but its head is gone.
+        CorruptEntry: the log exists, but its head is missing.
     """
     for _ in range(2):  # another client may create the log between the two requests
         try:

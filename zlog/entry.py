@@ -80,7 +80,7 @@ class Loss(NamedTuple):
     """Why a position is lost.
 
     Attributes:
-        why: whether bytes are damaged or an object is gone.
+        why: whether bytes are damaged or an object is missing.
         objects: the stripe objects that held the positions, without duplicates.
     """
 

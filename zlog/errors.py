@@ -150,7 +150,7 @@ class SequenceSuperseded(ZlogError):
 
 
 class SequenceDiffers(ZlogError):
-    """An exactly-once append was repeated with other entries than before.
+    """An exactly-once append was repeated with different entries.
 
     The log now contains the entries of both attempts.
     """
@@ -228,7 +228,7 @@ class EntryTooLarge(ZlogError, ValueError):
 
 
 class CorruptEntry(_HoldsNoEntry):
-    """Stored bytes fail their checksum, or an object of the log is gone.
+    """Stored bytes fail their checksum, or an object of the log is missing.
 
     Attributes:
         gap: if a single position was read, its gap, with the reason and the object's name.

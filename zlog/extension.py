@@ -98,7 +98,7 @@ class ColumnReader(Protocol):
 
 
 class LogPort(abc.ABC):
-    """A log as it appears to code that works both with threads and with asyncio.
+    """A log's interface for code that works with threads as well as with asyncio.
 
     Each call uses the default timeout of the log's handle, and raises the errors of the
     :class:`zlog.Log` method with the same name.

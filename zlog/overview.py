@@ -303,8 +303,8 @@ async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | No
 def rates(before: LogOverview, after: LogOverview) -> tuple[float, float]:
     """Return how fast a log grows, in positions per second and in bytes of data per second.
 
-    Both rates are 0 if the overviews are of different logs. The rate of bytes is also 0 if an
-    overview was made without ``content``.
+    Both rates are 0 if the overviews are of different logs. The byte rate is also 0 if the content
+    of an overview was not read.
     """
     seconds = after.at - before.at
     if seconds <= 0 or before.id != after.id or after.error:

@@ -122,8 +122,8 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start independent class methods, each given as ``(object, method, payload)``.
 
-        The first outcome gets ``token``, and each further one gets the next number. An embedded
-        store syncs its disk once for all of the calls.
+        The calls' outcomes get consecutive tokens, starting with ``token``. An embedded store syncs
+        its disk once for all of the calls.
         """
 
     def list_objects(
@@ -139,12 +139,12 @@ class Store(Protocol):
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a method of Ceph's class ``lock``; EOPNOTSUPP if the store is not on Ceph.
+        """Call a method of Ceph's ``lock`` class. Stores that are not on Ceph return EOPNOTSUPP.
 
         Args:
             object: the name of the locked object.
             method: ``lock``, ``unlock``, ``break_lock`` or ``get_info``.
-            request: the request, in the encoding of that class.
+            request: the request, in that class's encoding.
         """
 
     def ask_replica(

@@ -174,7 +174,7 @@ def mirror_log(
 
     Args:
         log: the source. Like any reader, the copy waits for holes and then fills them.
-        store: the store of the mirror.
+        store: the mirror's store.
         name: the name of a new log or of a mirror of this log; None means the log's name.
         width: the width of a new mirror; None means the width of the log.
         follow: whether to wait at the tail for new entries, without end. Otherwise the copy stops
@@ -190,7 +190,7 @@ def mirror_log(
         CopyDiffers: the store has a log of that name that is not a mirror of this log.
         CorruptEntry: a position of the log is lost.
         ForgedEntry: an entry of the log was not made with its key.
-        NotWritten: as for :func:`export_log`. With ``follow``, the call waits for the hole instead.
+        NotWritten: as for :func:`export_log`. If ``follow`` is set, the call waits instead.
     """
     client = log._client
     io = BlockingIo(store, "the mirror")
@@ -249,7 +249,7 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
 
     Raises:
         CopyDiffers: the target is a mirror of another log, or differs from this log just below its
-            tail. Without ``adopt``, this is also raised for an import that cannot be compared.
+            tail. If ``adopt`` is False, also raised for an import that cannot be compared.
     """
     source = f"log {client.layout}"
     mark = f"{client.layout.view.log_id:016x}"

@@ -117,8 +117,8 @@ def read_only(log: Log, off: bool) -> None:
 def promote(log: Log) -> None:
     """Turn a mirror into a log that accepts appends.
 
-    After this, `zlog mirror` can no longer copy to the log. Positions that it was just copying are
-    trimmed, so that no entry follows a missing one.
+    After this, `zlog mirror` can no longer copy to the log. Positions that it was in the middle of
+    copying are trimmed, so that no entry follows a missing one.
     """
     if not log.view.mirror:
         say(f"log {log.name!r} is not a mirror; `zlog access show {log.name}` shows who may append")

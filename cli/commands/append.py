@@ -111,7 +111,7 @@ def append(
     name: str | None,
     keep: bool,
 ) -> None:
-    """Append lines from files or stdin, or texts, as entries.
+    """Append the lines of files or stdin, or messages (-m), as entries.
 
     Each line becomes one entry, without its newline unless --keep-newline is given. An acknowledged
     entry is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast one
@@ -196,7 +196,7 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
         except FileNotFoundError as error:
             raise ZlogError(
                 f"{path or repr(path)}: {error.strerror}",
-                hint="FILE is a file whose lines are appended. To append a text, use: zlog"
+                hint="FILE is a file whose lines are appended. To append text, use: zlog"
                 f" append {log} -m {shlex.quote(path)}",
             ) from error
 

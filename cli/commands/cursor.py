@@ -24,11 +24,11 @@ from zlog.cli.template import iso
     """,
 )
 def cursor() -> None:
-    """Show and set the cursors of a log: where its readers resume.
+    """Show and set a log's cursors, the positions at which readers resume.
 
-    A cursor is a named position in a log: the one that its reader, such as `zlog tail --cursor` or
-    a program, reads next. A trim cannot pass a cursor unless you give --past-cursors, so remove the
-    cursors of readers that no longer exist.
+    A cursor stores the position that its reader, such as `zlog tail --cursor` or a program, reads
+    next. A trim cannot pass a cursor unless you give --past-cursors, so remove the cursors of
+    readers that no longer exist.
     """
 
 

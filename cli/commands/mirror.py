@@ -29,7 +29,7 @@ _RETRY_SECONDS_MAX = 30.0
     """,
 )
 @log_argument
-@click.option("--to", "target", metavar="URL", required=True, help="The store of the mirror.")
+@click.option("--to", "target", metavar="URL", required=True, help="The mirror's store.")
 @click.option(
     "--as",
     "name",

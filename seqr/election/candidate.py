@@ -107,7 +107,7 @@ class Candidate:
             self._watch.stop()
 
     async def resign(self) -> bool:
-        """Leave the election after ``run`` has ended. Returns True if a standby can take the lease.
+        """Leave the election, once ``run`` has ended. Returns True if a standby can take the lease.
 
         Raises:
             ZlogError: the store failed. The lease then expires by itself.

@@ -32,7 +32,7 @@ class Holder(NamedTuple):
     Attributes:
         client: the RADOS client, in the encoding of the object class.
         cookie: an id that distinguishes several holders in the same client.
-        description: a text that the holder chose.
+        description: the holder's description of itself.
         expires: when the lock expires unless it is renewed: seconds since 1970, by the OSD's clock.
     """
 

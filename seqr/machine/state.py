@@ -52,11 +52,11 @@ class Wait:
 
 
 class WaitHeap:
-    """A heap of waiting requests, ordered by the position or by the time at which the wait ends.
+    """A heap of waiting requests, ordered by the position or the time at which each wait ends.
 
     Each request is in one heap of each kind, because either event can end its wait. After one heap
-    has ended the wait, the request stays in the other heap until it reaches the top, or until most
-    requests in that heap are answered. So at most about half of a heap's requests are answered.
+    has ended the wait, the other heap keeps the request until it reaches the top, or until most of
+    that heap's requests are answered.
     """
 
     __slots__ = ("_answered", "_heap", "_order")

@@ -71,7 +71,7 @@ def test_missing_file_hint_suggests_message(inside: Inside) -> None:
     assert result.code == 1
     _, reason, hint = result.err.splitlines()
     assert reason == "zlog: paid in full: No such file or directory"
-    assert hint.endswith(" To append a text, use: zlog append orders -m 'paid in full'")
+    assert hint.endswith(" To append text, use: zlog append orders -m 'paid in full'")
 
 
 def test_whole_file_is_one_entry(inside: Inside, tmp_path: Path) -> None:

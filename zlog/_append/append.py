@@ -203,8 +203,8 @@ class _Round:
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
         """Choose positions for the refused entries, and return them with the view to write them in.
 
-        An entry keeps its position if a later entry of the round was acknowledged, so that the two
-        stay in order. No other client is granted that position, because the tail of the new view is
+        A refused entry keeps its position if a later entry of the round was acknowledged, because
+        the two must stay in order. No other client is granted that position: the new view's tail is
         above the acknowledged entry.
         """
         view = self._layout.view  # may change in the calls below
@@ -355,8 +355,8 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a view in which the refused entries can be written.
 
-        If an object is missing or has refused the epoch, this looks for a newer view. If positions
-        were beyond the stripe's end, or new positions were taken again and again, it creates one.
+        If an object has refused the epoch or is missing, this finds a newer view. It creates a view
+        if positions were beyond the stripe's end, or new positions were taken again and again.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

@@ -231,8 +231,8 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
     """Return the writer id that is used by all attempts to append the same part.
 
-    The id includes the producer's incarnation. If a producer is forgotten and created again, it
-    counts its attempts from 1 again, and would otherwise reuse append ids.
+    The id includes the producer's incarnation, because a producer that is forgotten and created
+    again counts its attempts from 1 again, and would otherwise reuse append ids.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

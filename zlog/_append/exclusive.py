@@ -115,8 +115,8 @@ class Exclusive(ABC):
         """Queue entries behind those that were submitted before.
 
         Returns True if no round is in flight, so that the caller must call :meth:`run`. Raises
-        Fenced if another writer has taken the log. Raises the error of earlier entries if they have
-        failed and no call has reported that yet.
+        Fenced if another writer has taken the log. If earlier entries have failed and no call has
+        reported this yet, raises their error.
         """
         with self._mutex:
             if self.fenced is not None:

@@ -88,9 +88,9 @@ class AsyncioAppends(Exclusive):
     ) -> ZlogError | None:
         """Enqueue the gathered appends that fit into the writer's window. Returns the first error.
 
-        With ``all_of_it``, appends beyond the window are enqueued too. Once an append has failed,
-        all later ones fail with the same error, so that no entry follows a missing one. ``failed``
-        is the error of an append before this call.
+        If ``all_of_it`` is set, the other appends are enqueued too. Once an append has failed, all
+        later ones fail with the same error, so that no entry follows a missing one. ``failed`` is
+        the error of an earlier append, or None.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -133,8 +133,8 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries, and return their position or positions once all of them are confirmed.
 
-        If ``own`` is set, the caller has chosen a timeout for this call, which therefore ends at
-        ``deadline``. Otherwise it ends when the round with the entries does.
+        If ``own`` is set, the caller has chosen a timeout for this call, and the call waits no
+        longer than ``deadline``. Otherwise it waits until the entries are confirmed or have failed.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -264,8 +264,8 @@ class BlockingAppends(Exclusive):
     ) -> Any:
         """Append entries, and return their position or positions once all of them are confirmed.
 
-        If ``own`` is set, the caller has chosen a timeout for this call. Another thread then sends
-        the round, so that this thread can stop waiting at ``deadline``.
+        If ``own`` is set, the caller has chosen a timeout for this call. If no round is in flight,
+        another thread then sends this one, so that the call can return at ``deadline``.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

@@ -41,8 +41,8 @@ class Coalescer:
 
     Attributes:
         append: a function that returns a coroutine to append one entry. The coroutine raises
-            StoreTimeout if the timeout passes before the entry is sent. After that it waits until
-            the round ends, so an append can take up to twice its timeout.
+            StoreTimeout if the timeout passes before the entry is sent. Once the entry is sent, the
+            coroutine waits for the end of the round, so it can take up to twice its timeout.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
@@ -113,8 +113,8 @@ class SharedAppends:
 
     Attributes:
         append: a function that appends one entry and returns its position. It raises StoreTimeout
-            if the timeout passes before the entry is sent. After that it waits until the round
-            ends, so a call can take up to twice its timeout.
+            if the timeout passes before the entry is sent. Once the entry is sent, the call waits
+            for the end of the round, so it can take up to twice its timeout.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:

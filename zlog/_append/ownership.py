@@ -128,7 +128,7 @@ def _check_named(view: View, writer: ExclusiveWriter) -> None:
 async def open_to_all(
     layout: Layout, deadline: Deadline, *, writer: ExclusiveWriter | None = None
 ) -> View:
-    """Let any client append again. With ``writer``, do this only if it is the log's writer."""
+    """Let any client append again. If ``writer`` is given, do this only if it owns the log."""
 
     def edit(view: View) -> View | None:
         if view.writer is None or (writer is not None and view.writer.id != writer.id):

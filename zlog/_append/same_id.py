@@ -38,8 +38,8 @@ async def compare(
 ) -> dict[int, bool | None]:
     """Compare entries of an object with the appends that are expected at their positions.
 
-    For each position that holds an entry, the result is True if the entry is the expected one. It
-    is None if the entry is damaged or a newer version wrote it. Raises ZlogError if the read fails.
+    A position's result is True if it holds the expected entry, False if it holds another, and None
+    if its entry is damaged or from a newer version of zlog. Raises ZlogError if the read fails.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)

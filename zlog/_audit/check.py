@@ -40,8 +40,8 @@ class Checker:
 
     The objects check the checksums of their own entries, in parallel, and return each position's
     state and append id. If the entries have MACs, the client reads and checks them itself, because
-    no object has the key. A finding that may just be work in progress is reported only if a second
-    look confirms it.
+    no object has the key. A finding that another client's unfinished work could explain is reported
+    only if a second check confirms it.
     """
 
     def __init__(

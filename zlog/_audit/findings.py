@@ -115,7 +115,7 @@ class CheckSummary(NamedTuple):
         entries: the number of entries with correct checksums.
         bytes: the size of the data of these entries.
         filled: the number of filled positions.
-        trimmed: the number of positions that were trimmed one by one, or since the audit began.
+        trimmed: the number of positions that were trimmed individually, or while the audit ran.
         unwritten: the number of positions that were unwritten when they were checked.
         lost: the number of positions whose data is damaged or whose object is missing.
         unreadable: the number of positions that a newer version of zlog wrote.

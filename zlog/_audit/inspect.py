@@ -104,9 +104,9 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Compare the head with the objects once, and return the differences.
 
-        Clients may change the log meanwhile, so the head is read twice. Objects must have the
-        epochs of the first reading, because clients seal them before they record a view. Objects
-        may be trimmed as far as the second reading says, because clients record a trim point first.
+        Clients may change the log meanwhile, so the head is read before and after the objects. An
+        object must have at least the first head's epoch, because clients seal before they record a
+        view. It may be trimmed up to the second head's trim point, because clients record it first.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
@@ -137,8 +137,8 @@ class Inspector:
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
         """Return the ids of the stripes whose objects may hold positions above the stripe's end.
 
-        An exclusive log's stripe ends after its last confirmed entry, so unconfirmed entries may
-        follow. If the head no longer has a stripe's view, the log may have been exclusive then.
+        Unconfirmed entries may follow the end of an exclusive log's stripe. A stripe whose view the
+        head no longer stores is included, because it may have been exclusive.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -32,8 +32,8 @@ class _Stray(NamedTuple):
 class Strays:
     """Finds stripe objects that a log does not use.
 
-    The first look lists the store's objects. Some of those that no view names may belong to a
-    stripe that is just being created or removed, so a second look checks whether they still exist.
+    The first pass lists the store's objects. An object that no view names may belong to a stripe
+    that is being created or removed, so a second pass checks whether it still exists.
 
     Attributes:
         listed: whether the store let the client list its objects.

@@ -149,9 +149,9 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Note which appends of a window were already seen at a lower position.
+        """Note which appends of a window also occur at a lower position.
 
-        Only a limited number of appends can be noted. For each further one, this returns a finding.
+        The number of noted appends is limited. Appends beyond the limit are returned as findings.
         """
         findings: list[Finding] = []
         for append, position in found:

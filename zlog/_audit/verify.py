@@ -24,7 +24,7 @@ _CALL_BYTES = 8 << 20
 
 
 class Verifier:
-    """Checks windows of positions. All objects check their positions of a window at the same time.
+    """Checks windows of positions. The objects of a window do their checks in parallel.
 
     Attributes:
         unreadable: the names of objects that cannot answer, whose positions are not checked.

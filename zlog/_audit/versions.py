@@ -43,7 +43,7 @@ class ClassVersion(NamedTuple):
 
 
 class Osds(NamedTuple):
-    """Which class version each OSD of a cluster has. The keys are the numbers of the OSDs.
+    """The object class's versions in a cluster's OSDs, which are identified by their numbers.
 
     Attributes:
         versions: the class versions of the OSDs that answered.

@@ -33,9 +33,9 @@ def key_type(keyring: Path, entity: str) -> str | None:
 
 
 def librados_version() -> str | None:
-    """Return the release of Ceph that this process's librados belongs to, such as ``19.2.3``.
+    """Return the Ceph release of the librados in this process, such as ``19.2.3``.
 
-    None if librados is not loaded or does not say.
+    Returns None if librados is not loaded or does not report its release.
     """
     try:
         function = getattr(ctypes.CDLL("libceph-common.so.2"), _VERSION)

@@ -13,7 +13,7 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 class LogOptions:
     """The options of a new log, or the changes to an existing log's options.
 
-    None leaves an option unchanged. The view stores fields that are not listed below as options.
+    None leaves an option unchanged. Fields not listed below are stored in the view's options.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.

@@ -195,10 +195,10 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
 
 
 def from_code(code: int, what: str) -> ZlogError:
-    """Return the exception for a code with which an operation failed.
+    """Return the exception for an operation that failed with a code.
 
-    The code is a negative errno of the store, or a positive code of the object class. ``what`` says
-    which operation failed, and on which log, store or file.
+    The code is a negative errno of the store, or a positive code of the object class. The message
+    begins with ``what``, which names the operation, and the log, store or file.
     """
     meaning = _MEANINGS.get(code)
     if meaning is None and code > 0:

@@ -72,8 +72,8 @@ class LogAddress(NamedTuple):
     """A log in a pool of the cluster. Pool and namespace are empty if the store is not on Ceph.
 
     ``log_id`` distinguishes the log from a removed log with the same name. ``store`` is the store's
-    identity, which distinguishes the log from its restored copy in another store. It is empty if it
-    is unknown, and inside a sequencer, which has already checked it.
+    identity, which distinguishes the log from its restored copy in another store. ``store`` is
+    empty if the identity is unknown, or if a sequencer has already checked it.
     """
 
     pool: str
@@ -89,7 +89,7 @@ class LogAddress(NamedTuple):
     def encode(self) -> bytes:
         """Return the payload of an OPEN frame.
 
-        It has the pool, namespace, name, id (hex) and identity, if any, with NUL bytes in between.
+        This is the pool, namespace, name, id (hex) and, if known, identity, separated by NUL bytes.
         """
         store = f"\0{self.store}" if self.store else ""
         return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
@@ -109,7 +109,7 @@ class LogAddress(NamedTuple):
 
 
 class SequencerClient(Protocol):
-    """The client of a sequencer, of whatever kind. A blocking client's coroutines never suspend.
+    """The interface of all sequencer clients. A blocking client's coroutines never suspend.
 
     If a grant has a higher epoch than the caller's view, the view is out of date.
 
@@ -124,8 +124,8 @@ class SequencerClient(Protocol):
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Open the log at the sequencer, and return the sequencer's epoch and the tail.
 
-        The other methods do this when necessary. ``dead_epoch`` is an epoch that may have ended, or
-        0. The sequencer checks this, and starts a later epoch if it is true.
+        The other methods do this when necessary. ``dead_epoch`` is 0, or an epoch that may have
+        ended. If it has, the sequencer starts a later one.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

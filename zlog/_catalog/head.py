@@ -128,7 +128,7 @@ class Head:
 
         Archived stripes that are now completely trimmed become pending, so that their objects will
         be removed. If a cursor is below ``position``, nothing is recorded and the lowest cursor's
-        position is returned. With ``past_cursors``, cursors are ignored.
+        position is returned. If ``past_cursors`` is set, cursors are ignored.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -166,8 +166,8 @@ class Head:
     ) -> tuple[int, list[tuple[int, int]]]:
         """Return the newest view's epoch, and the id and width of each pending stripe.
 
-        The stripes are in ascending order. One whose id is above the epoch may belong to a view
-        that another client is about to propose.
+        The stripes are in ascending order. A stripe whose id is above the epoch may belong to a
+        view that another client is about to propose.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True

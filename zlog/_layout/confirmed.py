@@ -24,8 +24,8 @@ async def confirmed_end(
 ) -> int | None:
     """Return the first unwritten position of the live stripe that is not below ``start``.
 
-    With ``objects``, only the positions of these objects count. Usually each object is asked once,
-    and answers from its header. Returns None if the caller must first refresh or change the view.
+    If ``objects`` is given, only their positions count. Usually one request per object is enough.
+    Returns None if the caller must first refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -64,7 +64,7 @@ async def _first_hole(
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
     """Call stripe objects. Returns None if an object refuses the epoch or is missing.
 
-    The caller must then refresh or change the view. The change fails if an object is lost.
+    The caller must then refresh or change the view. Changing it fails if an object is lost.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

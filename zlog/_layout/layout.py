@@ -101,8 +101,8 @@ def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
 class Layout:
     """The newest view of a log that this client knows. Its epoch never decreases.
 
-    A sequencer counts as lost once it was unreachable for ``sequencer_timeout`` seconds. With a
-    ``key``, raises MacsMissing if the entries have no MACs, or WrongKey if these need another key.
+    A sequencer that was unreachable for ``sequencer_timeout`` seconds counts as lost. If a ``key``
+    is given, raises MacsMissing for a log without MACs, and WrongKey for a log with another key.
     """
 
     def __init__(
@@ -295,11 +295,11 @@ class Layout:
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Create a view newer than ``stale``, or let the sequencer of ``stale`` do so.
+        """Create a view newer than ``stale``, or ask the sequencer of ``stale`` to create it.
 
         If ``above`` is not 0, an object was sealed with that epoch, and this client creates a view
-        with a higher one. A read-only store cannot have a new view: the result is the old one with
-        the highest epoch that was taken, which suffices for reading.
+        with a higher one. In a read-only store, no view can be created. The result is then the old
+        view with the highest epoch that was taken, which suffices for reading.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -409,8 +409,8 @@ class Layout:
     ) -> tuple[View, list[Reply]]:
         """Run calls in the current view, and repeat them in a newer view if its epoch is refused.
 
-        ``calls_of`` returns the calls for a view, which must be idempotent. If it raises
-        StripeUnknown, the stripe is looked up first. The store's errors become negative codes.
+        ``calls_of`` returns idempotent calls for a view. If it raises StripeUnknown, the stripe is
+        looked up and the function called again. The store's errors become negative codes.
         """
         while True:
             view = self.view

@@ -89,8 +89,8 @@ async def prefix_end(
     """Find out how far the entries of a log are confirmed.
 
     Returns a view, and the position after the last confirmed entry in it. The search begins in
-    ``view``, and continues in a newer view if the layout changes. All entries below ``known(view)``
-    must be confirmed. If ``known`` returns None, the search ends without a result.
+    ``view``, and continues in a newer view if the layout changes. ``known`` returns a position
+    below which a view's entries are confirmed, or None to end the search without a result.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

@@ -75,8 +75,8 @@ async def make(
     """Create the objects of a new stripe that begins at ``start``, and seal them with ``epoch``.
 
     Returns 0 on success. If an object already exists, a hostile client has guessed its name, so its
-    content cannot be trusted. The caller must then try again with an epoch above the returned one,
-    which is random so that it cannot be guessed.
+    content cannot be trusted. The result is then a random epoch, and the caller must try again with
+    a higher epoch, which nobody can guess.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -115,8 +115,8 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Remove a stripe that this client announced for a view that was not accepted.
 
-    It does no harm if another client has already removed the stripe. The stripe's start must be the
-    one that was proposed for it, or 0.
+    Another client may already have removed it. ``stripe.start`` must be 0 or the start that this
+    client proposed.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):

@@ -80,8 +80,8 @@ _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 class _Attempt:
     """One attempt to change a view, with its epoch and the stripe that it may create.
 
-    The stripe is first announced in the head. If the view needs it, its objects are made. In the
-    end it is part of the accepted view, or is discarded.
+    The stripe is first announced in the head. If the new view needs it, its objects are created. If
+    no accepted view contains it, it is discarded.
     """
 
     base: View
@@ -126,9 +126,9 @@ async def change_view(
 ) -> Change | View:
     """Replace a log's view with one that ``edit`` derives from it.
 
-    If another client changes the view first, ``edit`` is called again with that client's view. With
-    ``removing``, the log's removal may already have begun. If ``above`` is not 0, the new epoch is
-    above it, or as close to it as the head allows.
+    If another client changes the view first, ``edit`` is called again with that client's view. If
+    ``removing`` is set, the view may change even after the log's removal has begun. If ``above`` is
+    not 0, the new epoch is above it, or as close to it as the head allows.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
     does not exist or is being removed, InvalidEpoch if another client was first at every attempt,
@@ -291,8 +291,8 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     """Return the stripes of the view that follows ``base``.
 
-    ``made`` is a new stripe that begins at ``tail``, or None. It replaces the live stripe if that
-    one has no entries. Trimmed stripes are left out, as are the oldest ones if there are too many.
+    ``made`` is a new stripe that begins at ``tail``, or None. It replaces a live stripe without
+    entries. Trimmed stripes are left out, as are the oldest stripes if there are too many.
     """
     stripes = list(base.stripes)
     if made is not None:
@@ -305,9 +305,9 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 
 
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
-    """Return a view in which a new stripe follows the live one, for use as an edit's result.
+    """Return a view for an edit in which a new stripe follows the live stripe.
 
-    By default the stripe has the live one's width and stripe unit. Its start and id are set later.
+    By default, both have the same width and stripe unit. The start and id are set later.
     """
     live = view.live_stripe
     spread = (

@@ -92,7 +92,7 @@ class Announcements:
         return True
 
     async def _withdraw(self, announced: str, deadline: Deadline) -> None:
-        """Withdraw the announcement of a sequencer that is gone, if it was not replaced."""
+        """Withdraw the announcement of a dead sequencer, if it was not replaced."""
         log, store = self._layout.view.log, self._io.store.url
         try:
             await self._layout.directory.withdraw(announced, deadline)

@@ -274,7 +274,7 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer, or poll the objects once. Returns None if the tail is unchanged.
+        """Let the sequencer wait, or poll the objects once. Returns None if the tail is unchanged.
 
         In an exclusive log, only the object that holds ``position`` is polled.
         """
@@ -308,8 +308,8 @@ class Positions:
         """Compute the tail from the objects of the live stripe, and return it with its view.
 
         The tail is one past the highest position in the objects. A mirror's tail is its tail floor,
-        and an exclusive log's is the end of its confirmed entries. Lost objects are skipped. With
-        ``whole``, they raise CorruptEntry, because a grant must be above all entries.
+        and an exclusive log's tail is the end of its confirmed entries. Lost objects are skipped,
+        or raise CorruptEntry if ``whole`` is set, because a grant must be above all entries.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.
@@ -349,8 +349,8 @@ class Positions:
     ) -> tuple[View, int, bool]:
         """Find the highest position that an object of the live stripe holds.
 
-        Returns the view, the position after that one, and whether an object is missing although its
-        stripe is still live. ``check`` is called with each view, and can raise an error.
+        Returns the view, the position after the highest one, and whether the live stripe lacks an
+        object. ``check`` is called with each view, and may raise an error to end the search.
         """
 
         def calls(view: View) -> list[Call]:

@@ -60,7 +60,7 @@ _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a range, or to follow a log.
+    """The options for reading a range or following a log.
 
     Attributes:
         tags, match: the tags of the entries to read; see :meth:`zlog.Log.read_range`.

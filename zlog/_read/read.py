@@ -134,9 +134,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read positions with one request to each object, for up to ``bytes_max`` of data from it.
 
-        Each object returns as many of its first positions as fit, so the result may lack some. If
-        it is empty, the trim point or the layout has changed, and the caller must repeat the call.
-        The id of each entry's writer is added to ``writers``.
+        If an object's positions have more data, the result contains only the first of them. If it
+        is empty, the trim point or the layout has changed, and the caller must repeat the call. The
+        id of each entry's writer is added to ``writers``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -263,8 +263,8 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        With ``indexes``, only the stripe objects with these numbers are read. The read ends before
-        the first unknown stripe. Raises StripeUnknown if the stripe of ``start`` is unknown.
+        If ``indexes`` is given, only the stripe objects with these numbers are read. The read ends
+        before the first unknown stripe. Raises StripeUnknown if the stripe of ``start`` is unknown.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
@@ -299,9 +299,9 @@ class Reader:
     ) -> int | None:
         """Wait for the holes in ``found``, and fill those that stay unwritten.
 
-        A hole may just have been trimmed, so the head's trim point is read before the hole is
-        filled or reported. If the last position of every object's part was filled, the unwritten
-        positions after it and below ``tail`` are filled, too.
+        A hole may have been trimmed meanwhile, so the head's trim point is read before the hole is
+        filled or reported. If the last position in each of ``parts`` was filled, the unwritten
+        positions that follow it below ``tail`` are filled too.
 
         Args:
             found: the slots by position. The new slots are added to it.
@@ -398,9 +398,9 @@ class Reader:
     async def _fill_runs(
         self, runs: Sequence[ObjectPositions], deadline: Deadline
     ) -> list[int | None]:
-        """Fill one run of positions in each of some stripe objects, as a whole or not at all.
+        """Fill one run of positions per object. Each run is filled completely or not at all.
 
-        Returns the first taken position of each run, or None for a run that was filled.
+        For each run, returns its first taken position, or None if the run was filled.
         """
         now, why = self._io.wall_clock_us(), FillCode.READER_WAITED
 

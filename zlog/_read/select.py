@@ -178,10 +178,10 @@ class _TagSearch:
         return items[::-1] if reverse else items, reached
 
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
-        """Let each object search the next piece of its part. Returns False if the log was trimmed.
+        """Let each object continue its search. Returns False if the log was trimmed meanwhile.
 
-        ``first`` is the reader's next position. If it is a hole, the call waits for it. At any
-        other hole an object's search stops, so that the reader gets the items before the hole.
+        ``first`` is the reader's next position. If it is a hole, the call waits for it. An object's
+        search stops at any other hole, so that the reader gets the items before the hole.
         """
         reverse = self._reverse
         parts = [
@@ -277,10 +277,10 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the next positions of the spans, at most ``most``, and whether these are all.
+    """Return the spans' next positions, up to ``most``, and whether these are all positions.
 
-    They are the first positions or, in reverse, the last ones, in ascending order. Their number is
-    limited because a hostile writer can leave millions of holes.
+    These are the first positions, or the last ones if ``reverse`` is set, in ascending order. Their
+    number is limited because a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -368,8 +368,8 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    It returns the entries that match ``wanted``, or all if that is None. If ``end`` is None, it
-    begins at the tail as of the first call. A reply has at most ``entries_max`` entries.
+    It returns the entries that match ``wanted``, or all entries if this is None. If ``end`` is
+    None, it begins at the tail as of the first call. A reply has up to ``entries_max`` entries.
     """
 
     def __init__(

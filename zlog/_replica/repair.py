@@ -25,8 +25,8 @@ async def damaged(
 ) -> list[bytes]:
     """Return the names of an object's attributes and keys that are missing or damaged.
 
-    In a stripe object, only the header is checked here; `verify` checks the positions. With
-    ``any_replica``, a random replica is checked instead of the primary.
+    In a stripe object, only the header is checked here; `verify` checks the positions. If
+    ``any_replica`` is set, a random replica is checked instead of the primary.
     """
     found: list[bytes] = []
     after = b""

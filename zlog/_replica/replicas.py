@@ -44,8 +44,8 @@ _FAILED_MAX = 1 << 16
 class Replicas:
     """Asks randomly chosen replicas of an object, one after another.
 
-    This is for a call that has found damage in the primary. Its ``method`` must only read. Asking
-    takes only a part of the time until ``deadline``.
+    Use this if a call has found damage in the primary. The ``method`` must be one that only reads.
+    It asks for at most SECONDS_MAX seconds.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas there are. This is called once the first one could not help.
+        """Find out how many replicas there are. This is called if the first answer is not enough.
 
-        Earlier answers do not count, because a restarted OSD would be counted twice.
+        Earlier answers are not counted, because a restarted OSD would be counted twice.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -154,11 +154,11 @@ def note_failed(
 
 
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
-    """Return the answer of sound replicas if the primary's stored bytes are damaged.
+    """Return the sound replicas' answer if the primary's stored bytes are damaged.
 
     One sound answer is enough for a read of positions, because entries never change. For any other
-    call, a replica may have missed the last change. All replicas must then answer, and the sound
-    ones must agree. If one does not answer, the call times out.
+    call, a replica may have missed the last change, so all replicas must answer, and the answers of
+    all sound replicas must agree. If a replica does not answer, the call times out.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

@@ -63,10 +63,10 @@ class Dialer(ABC):
         """Connect. If a context is given, use TLS."""
 
     async def link(self, deadline: Deadline) -> Link:
-        """Return the link. Make it first if there is none.
+        """Return the link. Connect first if there is no link.
 
         Raises:
-            SequencerUnavailable: the link cannot be made.
+            SequencerUnavailable: the connection cannot be made.
         """
         link = self._link
         if link is not None and not link.lost:

@@ -35,7 +35,7 @@ _TLS_HINT = (
 
 
 async def greet(link: Link, address: str, token: Token | None, deadline: Deadline) -> None:
-    """Exchange HELLO. If there is a token, each side proves to the other that it knows it.
+    """Exchange HELLO messages. If there is a token, each side proves that it knows the token.
 
     Raises:
         SequencerRefused: one side requires a token or a certificate that the other lacks.

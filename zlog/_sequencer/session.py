@@ -109,10 +109,10 @@ class Session:
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail is above ``position``. Returns None if the time passes first.
+        """Wait until the tail is above ``position``. Returns None after ``timeout`` seconds.
 
-        Raises StaleEpoch if the sequencer's epoch is lower than ``epoch``. Waiting is useless then,
-        until a client that appends has told the sequencer the newer epoch.
+        Raises StaleEpoch if the sequencer's epoch is lower than ``epoch``. Waiting would be
+        useless, because the sequencer learns the newer epoch only from a client that appends.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -149,8 +149,8 @@ class Session:
     async def close(self) -> None:
         """Stop using the connection.
 
-        The last session ends the connection, and with it all waiting calls. Other sessions close
-        the logs that only they used, and calls that wait at these end in about a second.
+        The last session closes the connection, which ends all waiting calls. Any other session
+        closes the logs that only it uses. Calls that wait for these logs end in about a second.
         """
         if self._closed:
             return
@@ -172,8 +172,8 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log. Open the log first if necessary.
 
-        If the sequencer's epoch is lower than that of the caller's view, the log is opened again,
-        and the sequencer is told that its epoch has ended. It checks this, and takes over the log.
+        If the sequencer's epoch is lower than the view's, this opens the log again and reports that
+        the sequencer's epoch has ended. The sequencer then takes over the log.
         """
         lost: LinkLost | None = None
         dead_epoch = 0
@@ -226,8 +226,8 @@ class Session:
     async def _close_unused(self) -> None:
         """Close logs that no session uses any more.
 
-        The sequencer may then give their handles to other logs. The guard makes a session that
-        wants to use such a log wait until it is closed. The session then opens the log again.
+        The sequencer may then give their handles to other logs. A session that wants to use such a
+        log waits for its ``guard`` until the log is closed, and then opens it again.
         """
         for lane in self._dialer.unused():
             if await lane.guard.acquire(_AT_ONCE):  # if not, a closed session is opening it

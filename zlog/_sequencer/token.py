@@ -81,7 +81,7 @@ def new_challenge() -> Pair:
 
 
 def read_tokens(path: str) -> tuple[Token, ...]:
-    """Read a token file, which has one token per line. Empty lines and outer blanks are ignored.
+    """Read a token file with one token per line. Empty lines and surrounding spaces are ignored.
 
     A client uses the first token. A sequencer accepts all of them.
 

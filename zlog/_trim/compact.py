@@ -44,11 +44,11 @@ _DIRTY_SHARE = 4
 
 
 async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool) -> Progress:
-    """Compact a log up to the lower of ``old_end`` and its lowest cursor. Returns the progress.
+    """Compact a log up to ``old_end``, but not past its lowest cursor. Returns the progress.
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
-    continues. A mirror is never compacted, because it must match its source. Without ``now``, a log
-    is compacted only if many of its entries are new.
+    continues. A mirror is never compacted, because it must match its source. If ``now`` is False, a
+    log is compacted only if many of its entries are new.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -140,7 +140,7 @@ class _Pass:
         """Find the newest entry of each tag in ``[start, end)``. Returns where the search ended.
 
         The search ends early if half the time is up, or if there are too many tags to remember. If
-        ``tags_max`` is not 0, it remembers this number of tags, ignores the others, and continues.
+        ``tags_max`` is not 0, it remembers that many tags and continues without the others.
         """
         newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
         left = self._budget.remaining()
@@ -164,8 +164,8 @@ class _Pass:
     async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
         """Trim the superseded entries in ``[start, end)``. Returns where this stopped.
 
-        It stops early if the time of the pass is up, but only after it has trimmed something, so
-        that repeated passes come to an end. With ``again``, it may also stop before that.
+        It stops early if the pass's time is up. If ``again`` is not set, it makes some
+        progress first, so that repeated passes come to an end.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):

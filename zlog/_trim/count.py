@@ -76,10 +76,10 @@ async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """Return the position below which entries must be trimmed to keep a log within its limit.
 
-    If nothing needs to be trimmed, this is the trim point. With a limit of bytes, the log may stay
-    above the limit by less than one entry. Stripes are counted by their objects' statistics. In the
-    stripe where the trim ends, the objects count the entries of ranges. Lost entries, which
-    statistics include, are added to the limit.
+    If nothing needs to be trimmed, this is the trim point. If the limit is in bytes, the log may
+    exceed it by less than one entry. Whole stripes are counted from their objects' statistics, and
+    only the stripe where the trim ends is counted by ranges. The statistics include lost entries,
+    so these are added to the limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or

@@ -126,8 +126,8 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    A round looks once at each new entry and at each entry that it trims. If the client dies, the
-    next round continues. Without ``now``, a log is compacted only if many of its entries are new.
+    Each call examines only the new entries and those that it trims. If the client dies, the next
+    call continues. If ``now`` is False, a log is compacted only if many of its entries are new.
     """
     layout = reader.layout
     view = await layout.refresh(deadline)

@@ -93,9 +93,9 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, at most up to the tail as of the first read.
 
-        Every position is reported, either as an Entry or in a Gap. With ``tags``, a gap is reported
-        only if it may hide a matching entry: it is trimmed, lost or unreadable or, in a read-only
-        store, unwritten.
+        Every position is reported, either as an Entry or in a Gap. If ``tags`` is given, a gap is
+        reported only if it may hide a matching entry: it is trimmed, lost or unreadable or, in a
+        read-only store, unwritten.
 
         Args:
             start: the first position.

@@ -356,10 +356,10 @@ class Log(Writing):
         return await drive(set_read_only(self._client.layout, False, self._deadline(timeout)))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
-        """Turn a mirror into an independent log, which takes appends. Other logs are not changed.
+        """Turn a mirror into an independent log that accepts appends. Other logs are not changed.
 
-        Copying to the mirror ends for good. Positions that were just being copied, which no reader
-        has seen, are trimmed. Below them the log is an exact copy of its source.
+        Copying to the mirror ends for good. Positions that were still being copied, which no reader
+        has seen, are trimmed. All positions below them are an exact copy of the source.
         """
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
@@ -390,8 +390,8 @@ class Log(Writing):
                 the namespace. If the client may not list them, the summary's ``listed`` is False.
             repair: repair damage in an object's primary replica from another replica. Only stores
                 on Ceph have several replicas. Sound data is never changed.
-            replicas: how many times to repeat the audit on replicas chosen at random. With
-                ``repair``, damage that is found there is repaired as well.
+            replicas: how many times to repeat the audit on replicas chosen at random. If ``repair``
+                is set, damage that is found there is repaired as well.
             rebuild_index: rebuild wrong indexes of tags.
             progress: called from time to time with the number of checked positions and the total.
         """

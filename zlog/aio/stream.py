@@ -106,8 +106,8 @@ class Stream(ProcessBound):
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
         The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`). Like any other
-        cursor, it holds back trims of the whole log. So even if the stream gets no entries, commit
-        the ``end`` of a follower's gaps or the log's tail from time to time.
+        cursor, it holds back trims of the whole log. So advance it from time to time, even if the
+        stream gets no entries: commit the log's tail, or the ``end`` of a gap from a follower.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

@@ -27,8 +27,8 @@ class Outcome(NamedTuple):
     Attributes:
         code: the decision.
         position: the position of the entry that decided the transaction.
-        results: the results of the commands, if the transaction was committed. They are missing if
-            the code is ``repeated`` and the space no longer stores them.
+        results: the commands' results if the transaction was committed. If the code is
+            ``repeated``, the space may no longer store them.
         error: why the transaction was rejected.
         items: the objects, keys and ranges that have changed since the transaction read them.
         attempt: the number of the attempt that decided the transaction.

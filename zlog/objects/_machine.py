@@ -61,10 +61,10 @@ _MARKS_MAX = 8
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part of a checkpoint. It contains all or some of the state of one object.
+    """A part of a checkpoint. It contains one object's state, or some of it.
 
-    One chunk, with an empty ``kind``, contains the decided transactions instead. Its ``object`` has
-    their results as JSON, which older versions of zlog ignore.
+    If ``kind`` is empty, the chunk contains the decided transactions instead, and ``object``
+    contains their results as JSON. Older versions of zlog ignore these results.
     """
 
     object: str

@@ -49,11 +49,10 @@ class Rounds(Generic[T]):
         seconds: float | None = None,
         seen: int = 0,
     ) -> T | None:
-        """Return the result of a run that begins after this call, in any task.
+        """Return the result of a run that begins after this call. Another caller may do the work.
 
-        If ``seconds`` is given, the result of the current run is accepted, too, and the call waits
-        at most that long. It returns None after that time, or at once if ``count`` is already above
-        ``seen``.
+        If ``seconds`` is given, the current run's result is accepted too. The call then returns
+        None after that time, or at once if ``count`` is already above ``seen``.
 
         Raises:
             ReentrantCall: a signal handler has interrupted the thread that does the work, and calls

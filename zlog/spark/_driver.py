@@ -221,7 +221,7 @@ class StreamPlanner:
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        If this or a newer version of zlog made the offset, it always gives the same tasks.
+        An offset made by this or a newer version of zlog always leads to the same tasks.
         """
         self._check(end)
         if end.since == end.position:

@@ -68,8 +68,8 @@ class Offset:
     """The offset that Spark stores for the end of a batch.
 
     Attributes:
-        since: the batch's first position. Spark may replay a query's first batch when "latest"
-            already means another position.
+        since: the batch's first position. A query's first batch needs it, because "latest" may mean
+            another position when Spark replays the batch.
         log: the name of the log.
         log_id: the id of the log, since a later log may have the same name.
         recorded: how to divide the batch into tasks; None if no batch ends here, or if an older

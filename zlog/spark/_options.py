@@ -71,13 +71,13 @@ class SourceOptions:
     Attributes:
         store: the URL at which every worker must reach the store.
         log: the name of the log.
-        starting: the place at which the read begins.
-        ending: the place before which a batch read ends.
+        starting: where the read begins.
+        ending: where a batch read ends.
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
         tasks_min: the minimum number of tasks of a batch that has enough positions; None means that
             each task may read a whole stripe object.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
-        fail_on_data_loss: whether the query fails if entries are gone before they were read.
+        fail_on_data_loss: whether the query fails if entries are trimmed before they are read.
         hole_timeout: how many seconds a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry also become rows.
         tags: the tags of the entries to read; None means all entries.

@@ -66,7 +66,7 @@ class Task:
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a task. Reading the task again yields the same rows.
 
-    Without ``fail_on_data_loss``, lost entries are skipped instead of raising the errors below.
+    If ``fail_on_data_loss`` is not set, lost entries are skipped without an error.
 
     Raises:
         Invalidated: positions were trimmed after the task was planned.

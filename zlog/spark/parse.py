@@ -109,7 +109,7 @@ class NoParser:
 
 @dataclass
 class PatternParser:
-    """A parser that matches lines with a pattern, and makes a column of each named group.
+    """A parser that matches lines with a pattern, and makes a column from each named group.
 
     In a line that does not match, all these columns are null.
 
@@ -151,7 +151,7 @@ class PatternParser:
 
 @dataclass
 class JsonParser:
-    """A parser that makes columns from JSON objects, with null if an entry is not an object.
+    """A parser that makes columns from JSON objects. For other entries, the columns are null.
 
     Attributes:
         schema: the names and types of the fields.

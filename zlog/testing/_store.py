@@ -73,7 +73,7 @@ class FaultyStore:
     def __init__(
         self, store: Store, plan: Plan = lambda _: AT_ONCE, *, share_sequencer: bool = True
     ) -> None:
-        """Wrap a store. Without ``share_sequencer`` it has no shared sequencer, as on Ceph."""
+        """Wrap a store. If ``share_sequencer`` is False, it has no shared sequencer, as on Ceph."""
         self.inner = store
         self.plan = plan
         self.operations = 0

@@ -96,7 +96,7 @@ class Access:
         return hashlib.sha256(f"{COOKIE} {self.token}".encode()).hexdigest()
 
     def knows_token(self, given: str) -> bool:
-        """Whether a text is the token."""
+        """Whether a string is the token."""
         return _same(given, self.token)
 
     def admits(self, request: Request) -> bool:

@@ -19,7 +19,7 @@ _OTHERS = 0o077
 
 
 def examine(*, ceph: bool) -> Iterator[Diagnosis]:
-    """Examine the installation. With ``ceph``, it must have the parts for stores on Ceph."""
+    """Examine the installation. If ``ceph`` is set, it must have the parts for stores on Ceph."""
     yield ok("zlog", f"version {zlog.__version__}, on Python {platform.python_version()}")
     yield ok("embedded store", f"built in ({extension_file()})")
     yield _librados(needed=ceph)

@@ -32,8 +32,8 @@ space_option = click.option(
 def open_space(session: Session, log: str, name: str, *, create: bool = False) -> Iterator[Space]:
     """Open a space, and close it at the end of the ``with`` block.
 
-    Errors of the space, also those in the block, are raised as Failure, with a hint for the user.
-    Invalid names are raised as UsageError.
+    The space's errors, including those raised in the block, become a Failure with a hint for the
+    user. An invalid name raises UsageError.
 
     Args:
         session: the global options of the command.

@@ -53,7 +53,7 @@ class _Keeper:
 def quiet_startup() -> Iterator[None]:
     """Start a JVM in a ``with`` block, and show its stderr only if the start fails.
 
-    What this process itself writes to stderr in the block is treated in the same way.
+    This also hides what the process itself writes to stderr in the block.
     """
     if sys.stderr is None:  # closed when the process began: another file may have its number
         yield

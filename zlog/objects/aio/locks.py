@@ -25,8 +25,8 @@ class Held(ProcessBound):
 
     Attributes:
         token: a number that is higher than the tokens of all earlier holders. The protected
-            resource must refuse a token lower than one that it has seen: it comes from a holder
-            that has lost the lock and may not know this yet.
+            resource must refuse a token lower than one that it has seen, because such a token comes
+            from a holder that has lost the lock, perhaps without knowing it.
         lease: the number of seconds without a renewal after which others take the lock.
     """
 
