@@ -132,8 +132,8 @@ class Store(Protocol):
         """Start listing one page of the objects whose names begin with ``prefix``.
 
         The reply starts with the value of ``after`` for the next page, which is empty after the
-        last page. The names follow, each after a NUL. On Ceph, a page scans 1,024 objects with any
-        name, so any page may contain few names or none.
+        last page. The names follow, each after a NUL. On Ceph, a page scans 1,024 objects, whatever
+        their names, so it may contain few names or none.
         """
 
     def lock(
@@ -158,7 +158,7 @@ class Store(Protocol):
         """
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
-        """Start a command in Ceph's monitors; EOPNOTSUPP if the store is not on Ceph.
+        """Send a command to Ceph's monitors. Stores that are not on Ceph return EOPNOTSUPP.
 
         The reply is JSON if the command asks for JSON, or else the monitors' error message. Only
         one command runs at a time; a second one fails with EBUSY.
@@ -249,11 +249,10 @@ def connect(
             - None, which means :func:`default_url`.
 
         create: whether to create an embedded store that does not exist. Others are never created.
-        object_class: for a ``rados.Ioctx``, where the methods of logs run. With ``require``, they
-            run in the OSDs, which need zlog's object class. With ``never``, they run in this
-            process and use only operations that every cluster has. With ``auto``, they run in the
-            OSDs if the OSDs have the class and this client may use it, and otherwise in this
-            process.
+        object_class: for a ``rados.Ioctx``, where the methods of logs run. ``require`` means in the
+            OSDs, which need zlog's object class. ``never`` means in this process, with only the
+            operations that every cluster has. ``auto`` means in the OSDs if they have the class and
+            this client may use it, and otherwise in this process.
 
     Raises:
         ValueError: the URL is invalid.

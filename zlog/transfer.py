@@ -103,7 +103,7 @@ def import_log(
     where it stopped. Positions below the file's first one are trimmed in the new log.
 
     Args:
-        store: the store of the new log.
+        store: the new log's store.
         name: the name of a new log, or of a mirror whose tail is a position in the file.
         file: a file or pipe, opened for reading bytes. Every part is checked before it is written.
         width: the width of a new log; None means the width of the exported log.

@@ -46,7 +46,7 @@ class Stripe:
     """A range of positions ``[start, end)`` whose entries are stored in ``width`` objects.
 
     Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch in
-    which the stripe was made, and is part of the objects' names. ``further`` keeps the bytes of
+    which the stripe was created, and is part of the objects' names. ``further`` keeps the bytes of
     fields that a newer version of zlog added.
     """
 
@@ -133,7 +133,7 @@ class View:
     Attributes:
         epoch: the number that orders the log's views.
         log: the log's name.
-        log_id: a random 64-bit number. A log that is removed and created again gets another one.
+        log_id: a random 64-bit number. A log that is removed and created again gets another id.
         sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT``,
             ``tls://HOST:PORT`` or ``store:`` (shared through the embedded store). Empty if writers
             find the tail themselves.

@@ -114,7 +114,7 @@ def append(
     """Append the lines of files or stdin, or messages (-m), as entries.
 
     Each line becomes one entry, without its newline unless --keep-newline is given. An acknowledged
-    entry is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast one
+    entry is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast pipe
     in batches. With --json, the command accepts the output of `read --json` and skips the gaps in
     it. It adds the tags given by --tag to the tags of each line.
 

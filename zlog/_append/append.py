@@ -151,7 +151,7 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together, with one grant and one write per stripe object.
 
-    The entries of a write that an object refuses are sent again, at the same or new positions.
+    If an object refuses a write, the entries in it are sent again, at the same or new positions.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Record an object's answer to one write, which it executes as a whole or not at all.
+        """Record an object's answer to one write, which is executed completely or not at all.
 
         If the object refuses the write because one position is taken, that position's entry will
         get a new position. The write's other entries are returned, to be sent again.

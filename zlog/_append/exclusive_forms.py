@@ -265,7 +265,7 @@ class BlockingAppends(Exclusive):
         """Append entries, and return their position or positions once all of them are confirmed.
 
         If ``own`` is set, the caller has chosen a timeout for this call. If no round is in flight,
-        another thread then sends this one, so that the call can return at ``deadline``.
+        another thread sends the entries, so that the call can return at ``deadline``.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

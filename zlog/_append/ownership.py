@@ -85,7 +85,7 @@ async def end_in(
 ) -> tuple[View, int]:
     """Find out how far the entries of an exclusive log are confirmed.
 
-    Returns ``view``, or a newer one if the layout has changed, and the position after the last
+    Returns ``view``, or a newer view if the layout has changed, and the position after the last
     confirmed entry. The writer must have no write in flight, and all positions below ``start`` must
     be confirmed. Raises Fenced if the view does not name the writer.
     """

@@ -25,7 +25,7 @@ _live: WeakSet[ProcessBound]
 
 
 class ProcessBound:
-    """A handle that only the process that made it can use.
+    """A handle that can be used only in the process that created it.
 
     In a forked child, the methods in ``_harmless`` do nothing, and all others raise
     StoreUnavailable. Attributes and properties keep their values.

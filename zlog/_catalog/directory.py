@@ -149,9 +149,9 @@ class Directory:
     Attributes:
         logs: the names of all logs. A name is added after the log's head is created, and removed
             before the head is removed.
-        used: the logs that clients have open at the leading sequencer. The next leader takes them
-            over. This list may be out of date.
-        retained: the logs that have a retention. This list may be out of date, too.
+        used: the logs that clients have open at the leading sequencer. The next leader takes over
+            these logs. The list may be out of date.
+        retained: the logs that have a retention. The list may be out of date, too.
     """
 
     def __init__(self, io: Io) -> None:

@@ -211,7 +211,7 @@ class Layout:
     def adopt(self, view: View) -> View:
         """Adopt ``view`` if it is newer than the known view. Returns the newest view.
 
-        Replies can arrive out of order, so the trim point and the tail floor are only raised.
+        Replies can arrive out of order, so the trim point and the tail floor are never lowered.
         """
         with self._lock:
             known = self.view

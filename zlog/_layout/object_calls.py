@@ -25,7 +25,7 @@ async def call_each(
 ) -> dict[ObjectRef, ReplyBytes]:
     """Run an idempotent method on objects, and return the replies of those that answer OK.
 
-    Objects that answer a code in ``refusals`` are left out. Any other code raises an error.
+    Objects that answer with a code in ``refusals`` are left out. Any other code raises an error.
     """
     refs = [*objects]
 

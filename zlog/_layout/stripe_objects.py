@@ -92,7 +92,7 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
-    """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
+    """Remove stripe objects. Skip missing objects, and damaged objects that cannot be removed.
 
     An object is removed even if a slow client has sealed it with a higher epoch than ``epoch``.
     """

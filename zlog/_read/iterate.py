@@ -108,9 +108,9 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    A window has about as much data as the option ``window_bytes``, and at most ``bytes_max``. If a
-    window ends with a gap, the gap is held back until the next window shows whether it continues.
-    At the tail, and at a hole where the reader stops, the gap is returned at once.
+    A window contains about ``window_bytes`` of data, and at most ``bytes_max``. If a window ends
+    with a gap, the gap is held back until the next window shows whether it continues. At the tail,
+    and at a hole where the reader stops, the gap is returned at once.
 
     Attributes:
         position: the next position.

@@ -61,7 +61,7 @@ async def repair_values(
 async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
-    Returns the record's last position, or None if it is intact or no replica has it completely.
+    Returns the record's last position, or None if the record is intact or no replica has all of it.
     """
     return await _repair(io, object, b"", position, deadline)
 

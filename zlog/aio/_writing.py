@@ -68,7 +68,7 @@ class Writing(Reading):
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            ZlogError: as for :meth:`append`. The error's ``positions`` has the position of each
+            ZlogError: as for :meth:`append`. The error's ``positions`` lists the position of each
                 acknowledged entry, and None for each other entry.
         """
         items = new_entries(entries, tags, tags_each)
@@ -143,7 +143,7 @@ class Writing(Reading):
 
         Raises:
             SequenceSuperseded: a later attempt has begun, or the sequence number is complete.
-            SequenceDiffers: an earlier attempt has appended entries that this one does not have.
+            SequenceDiffers: an earlier attempt has appended entries that this attempt lacks.
             EntryTooLarge, InvalidTag: entries before the invalid one may have been appended.
             ValueError: ``entries`` and ``tags_each`` differ in length. Some entries may be in the
                 log.

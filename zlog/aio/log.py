@@ -47,7 +47,7 @@ class Log(Writing):
 
     Every call takes ``timeout=``, the seconds that it may take in all, including retries. None
     means no limit. The default (``...``) is the handle's timeout, which is 30 seconds if you did
-    not choose another one. If a write times out, it may or may not have taken effect.
+    not choose another. If a write times out, it may or may not have taken effect.
 
     Every method raises LogNotFound if the log was removed, StoreTimeout if the budget ran out, and
     StoreUnavailable or ClassNotLoaded if the store refuses.
@@ -78,7 +78,7 @@ class Log(Writing):
             width: the number of stripe objects, 1 to 1024. More objects can take more writes at the
                 same time, but a range read then costs more operations.
             stripe_unit: the number of consecutive positions in one object, a power of two up to
-                65,536. A larger one makes small batches cheaper, but sends concurrent single
+                65,536. A larger unit makes small batches cheaper, but sends concurrent single
                 appends to the same object. None means 256, or 1 if clients run the class's methods.
             stripe_bytes: the size of an object in bytes at which its stripe ends and the next one
                 starts; None means 96 MiB.
@@ -181,7 +181,7 @@ class Log(Writing):
         The list may include a log that is being created or removed, which `open` does not find.
 
         Args:
-            after: return only names above this one, for a listing in pages.
+            after: return only names above this name, to list the logs in pages.
             count: the maximum number of names; None means all.
         """
         io = AsyncioIo(store)
@@ -292,7 +292,7 @@ class Log(Writing):
         """End the live stripe, start the next one with the same settings, and return the new view.
 
         A full stripe ends by itself. Call this to continue in new objects earlier, for example so
-        that a later trim can remove the present ones. Appends wait for a few milliseconds.
+        that a later trim can remove the present objects. Appends wait for a few milliseconds.
         Concurrent calls start only one stripe.
 
         Args:
@@ -319,7 +319,7 @@ class Log(Writing):
 
         Args:
             name: the writer's name, which clients see when their appends are refused; None means a
-                name made of host and process.
+                name that consists of the host and the process.
             window_bytes: the maximum size of unconfirmed data. Above it, submissions wait.
             capacity: the maximum size of the log's data in bytes; None means no limit. Use this for
                 a log that is trimmed as its entries are processed, such as a write-ahead log.
@@ -364,7 +364,7 @@ class Log(Writing):
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the stream of all entries with a tag, without a request to the store.
+        """Return the stream of all entries with a tag. This makes no request to the store.
 
         Raises:
             InvalidTag, TypeError: the tag is invalid.

@@ -28,7 +28,7 @@ WINDOW_BYTES = 64 << 20
 
 
 class Writer(ProcessBound):
-    """The only client that appends to a log. :meth:`zlog.aio.Log.writer` makes it.
+    """The only client that appends to a log. Create it with :meth:`zlog.aio.Log.writer`.
 
     It belongs to one event loop.
 

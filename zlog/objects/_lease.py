@@ -92,7 +92,7 @@ class Lease:
 async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Lease:
     """Request a lock, and wait for it; see ``Lock.acquire``.
 
-    If the call is interrupted, or the log does not answer in time, it withdraws the request.
+    If the call is interrupted, or the log does not answer in time, the request is withdrawn.
     """
     began = replica.port.monotonic()
     deadline = replica.port.deadline(timeout)

@@ -81,7 +81,7 @@ class Frozen:
     """A snapshot of the state after one entry, which later entries do not change.
 
     Attributes:
-        start: the snapshot has the effects of all entries below this position.
+        start: the snapshot contains the effects of all entries below this position.
         digests: the digests of objects of user-defined types.
     """
 

@@ -21,7 +21,7 @@ class _Turn(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """Combines the requests of callers that need the same work done, so that one run serves many.
+    """Combines requests for the same work, so that one run can serve many callers.
 
     A request that arrives during a run is not served by that run, which may have begun too early
     for it. All such requests wait for the next run, and the first of them does the work for all.

@@ -117,8 +117,8 @@ class MapView(View):
 
         Args:
             prefix: return only keys with this prefix.
-            start: return only keys from this one on.
-            end: return only keys below this one.
+            start: return only keys from this key on.
+            end: return only keys below this key.
         """
         found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [(key, given(cell[1])) for key, cell in found]

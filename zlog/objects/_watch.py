@@ -21,8 +21,8 @@ class Filter(NamedTuple):
 
     Attributes:
         object: the name of the object; None means all objects.
-        start: report only keys from this one on; None means all keys.
-        end: report only keys below this one; None means no end.
+        start: report only keys from this key on; None means all keys.
+        end: report only keys below this key; None means no end.
     """
 
     object: str | None
@@ -44,7 +44,7 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """Iterates over changes of a space that match a filter. Each event has one entry's changes.
+    """Iterates over a space's changes that match a filter. Each event contains one entry's changes.
 
     The iteration ends only when the watch is closed. If the consumer is slow, the watch buffers up
     to ``limit`` events. If there are more, it rereads the log from its position until it has caught

@@ -109,11 +109,11 @@ class WrongType(Rejected, TypeError):
 
 
 class Conflict(ZlogError):
-    """Another transaction has changed a value that this one has read. This one had no effect.
+    """Another transaction has changed a value that this one read. This one had no effect.
 
     Attributes:
-        items: the changed items: ``(object, key)``, ``(object, (start, end))`` for a range of
-            keys, ``(object, None)`` for a whole object.
+        items: the changed items: ``(object, key)``, ``(object, (start, end))`` for a range of keys,
+            ``(object, None)`` for a whole object.
     """
 
     hint = "Run the transaction again, as `transact` does."

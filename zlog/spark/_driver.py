@@ -111,7 +111,7 @@ class Planner:
         return Recorded(kept, sizes, self.selection)
 
     def plan(self, start: int, end: int, recorded: Recorded) -> list[Shares]:
-        """Return the tasks that read ``[start, end)``. The same arguments give the same tasks.
+        """Return the tasks that read ``[start, end)``. The same arguments lead to the same tasks.
 
         Raises:
             Invalidated: a part of the range is trimmed, and ``failOnDataLoss`` is set.

@@ -72,8 +72,8 @@ class Offset:
             another position when Spark replays the batch.
         log: the name of the log.
         log_id: the id of the log, since a later log may have the same name.
-        recorded: how to divide the batch into tasks; None if no batch ends here, or if an older
-            version of zlog made the offset.
+        recorded: how to divide the batch into tasks; None if no batch ends here, or if the offset
+            is from an older version of zlog.
     """
 
     position: int

@@ -43,9 +43,9 @@ class Task:
         shares: the positions of the log to read.
         fail_on_data_loss: whether to raise an error if entries are trimmed, damaged or forged.
         hole_timeout: how many seconds to wait for an unwritten position before it is filled.
-        include_gaps: whether to make rows for gaps.
-        columns: the names of the columns to make.
-        tags, match: which entries to read; None means all.
+        include_gaps: whether gaps also become rows.
+        columns: the names of the columns to return.
+        tags, match: the tags of the entries to read; None means all entries.
     """
 
     log: LogRef

@@ -89,7 +89,7 @@ class ExactTask:
 
 
 class Appender:
-    """Appends rows to a log. One column has the entries, and another may have their tags.
+    """Appends rows to a log. One column contains the entries, and another may contain their tags.
 
     Attributes:
         log: the log to append to.

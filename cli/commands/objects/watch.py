@@ -62,7 +62,7 @@ def watch(
 ) -> None:
     """Print each change of an object, until stopped.
 
-    Each line has the position of the change, the key if the object is a map or set, and the new
+    Each line shows the position of the change, the key if the object is a map or set, and the new
     value as JSON or `deleted`. To resume later, use --from with the last printed position plus 1.
     """
     if key is not None and prefix is not None:

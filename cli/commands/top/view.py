@@ -43,7 +43,7 @@ def run_view(
 
 
 class TopView(App[None]):
-    """A table of logs, or one log.
+    """Shows a table of logs, or one log.
 
     Args:
         store: the store whose logs are shown.

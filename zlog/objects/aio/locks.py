@@ -64,7 +64,7 @@ class Held(ProcessBound):
 
 
 class Lock(Handle[LockView]):
-    """A lock that one client at a time holds. Clients get it in the order of their requests.
+    """A lock that one client can hold at a time. Clients get it in the order of their requests.
 
     A holder that is paused for longer than its lease may believe that it still holds the lock. So
     the protected resource must compare tokens (:class:`Held`). In a transaction,

@@ -34,7 +34,7 @@ class Space(ProcessBound):
 
     The objects are replicated, durable, linearizable and transactional. Each client keeps the whole
     state in memory and applies the log's entries to it. A space tags its entries, so other spaces
-    and other programs can share the log. It belongs to one event loop. Calls have the time-out of
+    and other programs can share the log. It belongs to one event loop. Calls use the time-out of
     the log's handle.
 
     Attributes:
@@ -189,7 +189,7 @@ class Space(ProcessBound):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Return an iterator over changes. Each event has the changes that one entry made.
+        """Return an iterator over changes. Each event contains the changes that one entry made.
 
         Args:
             object: report only changes of this object.
