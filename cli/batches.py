@@ -35,7 +35,7 @@ def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, 
 
 
 def from_json(line: bytes) -> bytes | None:
-    """Return the entry and tags in one line of ``read --json`` output.
+    """Return the entry, with its tags, from one line of ``read --json`` output.
 
     Returns None if the line is blank or describes a gap. Raises ValueError if the line is invalid.
     """

@@ -19,8 +19,8 @@ class Look:
 
     Attributes:
         logs: the state of each log, by name.
-        contents: maps the names of some logs to the time when their contents were read, perhaps by
-            an earlier poll, in seconds since 1970, and to the contents.
+        contents: maps the names of some logs to a time, in seconds since 1970, and to the contents
+            that this or an earlier poll read then.
         left_out: how many logs were not polled because there are too many.
         sequencer: the leading sequencer's answer to STATUS, if it answered.
         sequencer_error: why the leading sequencer did not answer.

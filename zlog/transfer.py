@@ -100,7 +100,7 @@ def import_log(
 
     During the import the log is a mirror: it takes no appends, and readers see what has been
     imported so far. If the import fails or its process dies, import the file again, which continues
-    where it stopped. Positions below the file's first one are trimmed in the new log.
+    where it stopped. Positions below the file's first position are trimmed in the new log.
 
     Args:
         store: the new log's store.
@@ -248,8 +248,8 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
     """Check that the target is a mirror of this log. An imported log becomes one.
 
     Raises:
-        CopyDiffers: the target is a mirror of another log, or differs from this log just below its
-            tail. If ``adopt`` is False, also raised for an import that cannot be compared.
+        CopyDiffers: the target is a mirror of another log, differs from this log just below its
+            tail or, if ``adopt`` is False, is an import that cannot be compared.
     """
     source = f"log {client.layout}"
     mark = f"{client.layout.view.log_id:016x}"

@@ -355,8 +355,8 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Get a view in which the refused entries can be written.
 
-        If an object has refused the epoch or is missing, this finds a newer view. It creates a view
-        if positions were beyond the stripe's end, or new positions were taken again and again.
+        If an object has refused the epoch or is missing, this finds a newer view. It creates a new
+        view if positions were beyond the stripe's end, or were taken again and again.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

@@ -133,8 +133,8 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries, and return their position or positions once all of them are confirmed.
 
-        If ``own`` is set, the caller has chosen a timeout for this call, and the call waits no
-        longer than ``deadline``. Otherwise it waits until the entries are confirmed or have failed.
+        If the caller has chosen a timeout, ``own`` is set, and the call waits no longer than until
+        ``deadline``. Otherwise it waits until the entries are confirmed or have failed.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -264,8 +264,8 @@ class BlockingAppends(Exclusive):
     ) -> Any:
         """Append entries, and return their position or positions once all of them are confirmed.
 
-        If ``own`` is set, the caller has chosen a timeout for this call. If no round is in flight,
-        another thread sends the entries, so that the call can return at ``deadline``.
+        If the caller has chosen a timeout, ``own`` is set. If no round is in flight, another thread
+        then sends the entries, so that the call can return at ``deadline``.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)

@@ -161,8 +161,8 @@ class ProducerRecords:
         """Complete some of a producer's sequence numbers, or forget the producer.
 
         The sequence numbers below ``before`` become complete. If ``before`` is None, the producer
-        is forgotten. This may take several requests. Each of them names the producer's incarnation,
-        so that a delayed one cannot affect a new producer with the same name.
+        is forgotten. This may take several requests. Each request names the producer's incarnation,
+        so that a delayed request cannot affect a new producer with the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

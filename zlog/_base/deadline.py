@@ -14,7 +14,7 @@ Timeout = float | EllipsisType | None
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
     """Check that ``seconds`` is a valid timeout. If not, raise TypeError or ValueError.
 
-    ``what`` is the timeout's name in errors. If ``optional``, None is valid and means no limit.
+    Errors call the timeout ``what``. If ``optional`` is set, None is valid and means no limit.
     """
     if seconds is None and optional:
         return

@@ -27,7 +27,7 @@ MacKeySource = bytes | os.PathLike[str] | Callable[[], bytes]
 
 
 class Key:
-    """A key. No repr, error or pickle shows it.
+    """A key, which never appears in a repr, an error or a pickle.
 
     Attributes:
         id: identifies the key, 32 hex digits. It can be public if the key is hard to guess.

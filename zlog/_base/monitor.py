@@ -42,7 +42,7 @@ class Placement(NamedTuple):
 
 
 async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
-    """Run a command of ``ceph`` in the monitors, and return their answer as parsed JSON.
+    """Send a ``ceph`` command to the monitors, and return their answer as parsed JSON.
 
     Raises:
         StoreTimeout: no answer came in time.

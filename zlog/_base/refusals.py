@@ -30,9 +30,9 @@ class _Meaning(NamedTuple):
 
     Attributes:
         why: the explanation for the message; None means the system's message for the errno.
-        hint: the hint; None means the hint of the exception's class.
+        hint: the hint; None means the class's hint.
         kind: the exception's class.
-        retryable: whether a retry may succeed; None means what the exception's class says.
+        retryable: whether a retry may succeed; None means the class's default.
     """
 
     why: str | None

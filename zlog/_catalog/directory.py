@@ -33,7 +33,7 @@ _HINT_ID = 0
 
 
 class Page(NamedTuple):
-    """A part of a list of names.
+    """One page of a list of names.
 
     Attributes:
         names: all names up to ``end``, in order.

@@ -76,7 +76,7 @@ class Completions:
 
 
 class CallsUnderWay:
-    """Calls that were started together, and whose replies one future awaits.
+    """Calls that were started together. One future waits for all their replies.
 
     Attributes:
         handle: the handle that started the calls.

@@ -9,7 +9,7 @@ from zlog.view import View
 
 
 class Macs:
-    """The MACs of one log's entries. A log either has MACs from its creation on, or never.
+    """The MACs of one log's entries. A log has MACs from its creation on, or not at all.
 
     Attributes:
         key: the key for encoding and decoding entries. It is None if they have no MACs, and a

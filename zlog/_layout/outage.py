@@ -16,8 +16,8 @@ _SLACK_SECONDS = 0.01
 class Outage:
     """Measures how long a view's sequencer has been unreachable.
 
-    It counts as lost once all attempts have failed for ``limit`` seconds. A successful attempt
-    starts the measurement again. So does a pause of more than ``limit`` seconds between two
+    The sequencer counts as lost once all attempts have failed for ``limit`` seconds. A successful
+    attempt starts the measurement again. So does a pause of more than ``limit`` seconds between two
     failures, during which the sequencer may have been reachable.
     """
 

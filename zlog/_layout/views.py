@@ -307,7 +307,7 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
     """Return a view for an edit in which a new stripe follows the live stripe.
 
-    By default, both have the same width and stripe unit. The start and id are set later.
+    By default, both stripes have the same width and stripe unit. Start and id are set later.
     """
     live = view.live_stripe
     spread = (

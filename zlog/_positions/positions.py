@@ -274,7 +274,7 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Let the sequencer wait, or poll the objects once. Returns None if the tail is unchanged.
+        """Ask the sequencer to wait, or poll the objects. Returns None if the tail did not change.
 
         In an exclusive log, only the object that holds ``position`` is polled.
         """

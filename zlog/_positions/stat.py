@@ -15,7 +15,7 @@ from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 
 class LogStat(NamedTuple):
-    """Statistics of a log, or of the stripes of a range. Trimmed entries are not counted.
+    """Statistics of a log, or of the stripes in a range. Trimmed entries are not counted.
 
     Attributes:
         name: the log's name.

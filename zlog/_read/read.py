@@ -132,11 +132,11 @@ class Reader:
         bytes_max: int = READ_BYTES_MAX,
         writers: dict[int, bytes] | None = None,
     ) -> dict[int, Slot]:
-        """Read positions with one request to each object, for up to ``bytes_max`` of data from it.
+        """Read positions with one request to each object, for up to ``bytes_max`` of its data.
 
-        If an object's positions have more data, the result contains only the first of them. If it
-        is empty, the trim point or the layout has changed, and the caller must repeat the call. The
-        id of each entry's writer is added to ``writers``.
+        If an object has more data, the result contains only its first positions. If the result is
+        empty, the trim point or the layout has changed, and the caller must repeat the call. The id
+        of each entry's writer is added to ``writers``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {

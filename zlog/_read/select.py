@@ -277,9 +277,9 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the spans' next positions, up to ``most``, and whether these are all positions.
+    """Return the first ``most`` positions of the spans, and whether these are all positions.
 
-    These are the first positions, or the last ones if ``reverse`` is set, in ascending order. Their
+    If ``reverse`` is set, the last positions are returned instead, also in ascending order. Their
     number is limited because a hostile writer can leave millions of holes.
     """
     taken: list[int] = []

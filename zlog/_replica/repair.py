@@ -117,7 +117,7 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """Replace replies that report damage with those of sound replicas, if there are any.
+    """Replace replies that report damage with replies of sound replicas, if there are any.
 
     A call that only reads is sent to other replicas. A call that changes the object is repeated
     after a repair, so it must be idempotent.

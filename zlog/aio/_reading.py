@@ -125,7 +125,7 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, one window at a time.
 
-        Use this to fill tables, because it makes no Python object per entry. The positions of a
+        Use this to fill tables, because it creates no Python object per entry. The positions of a
         window are in one stripe.
 
         Args:

@@ -298,7 +298,7 @@ class Log(Writing):
         Args:
             rescue: whether to start the new stripe directly after the log's entries. This repairs a
                 log whose tail was moved so far up that appends fail.
-            timeout: the budget of the call. With ``rescue`` the whole live stripe is read.
+            timeout: the budget of the call. If ``rescue`` is set, the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
 

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Opening(Coroutine[Any, Any, T]):
-    """Opens an object when it is awaited. With ``async with``, also closes the object at the end.
+    """Opens an object when it is awaited. ``async with`` also closes the object at the end.
 
     Args:
         coroutine: a coroutine that opens the object and returns it.

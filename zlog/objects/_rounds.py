@@ -52,7 +52,7 @@ class Rounds(Generic[T]):
         """Return the result of a run that begins after this call. Another caller may do the work.
 
         If ``seconds`` is given, the current run's result is accepted too. The call then returns
-        None after that time, or at once if ``count`` is already above ``seen``.
+        None after ``seconds``, or at once if ``count`` is already above ``seen``.
 
         Raises:
             ReentrantCall: a signal handler has interrupted the thread that does the work, and calls
