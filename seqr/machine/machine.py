@@ -378,7 +378,7 @@ class Machine:
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Add a log. Returns None if there are already too many logs, and all of them are in use.
 
-        A log that is not in use is forgotten to make room. When a client opens it later, the
+        A log that is not in use is forgotten to make space. When a client opens it later, the
         sequencer takes it again.
         """
         if len(self._logs) >= self.limits.logs_max:

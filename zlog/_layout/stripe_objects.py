@@ -76,7 +76,7 @@ async def make(
 
     Returns 0 on success. If an object already exists, a hostile client has guessed its name, so its
     content cannot be trusted. The result is then a random epoch, and the caller must try again with
-    a higher epoch, which nobody can guess.
+    a higher epoch, which cannot be guessed.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
