@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from contextlib import suppress
+from itertools import count, pairwise
 
 import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._catalog import head
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
 from zlog._layout.layout import StripeIndex
+from zlog.extension import ThreadPort
 from zlog.view import STRIPES_MAX, Stripe
 
 UNITS = (1, 4)
@@ -103,3 +106,24 @@ def test_concurrent_index_update_keeps_found_stripe(memory: zlog.Store) -> None:
     assert found is not None
     assert (found.start, found.end) == (0, 1)
     assert drive(index.look_up(40, Deadline(10))) is None
+
+
+def test_reader_continues_after_failed_look_up(
+    rolled: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up, calls = StripeIndex.look_up, count()
+
+    async def failing(self: StripeIndex, position: int, deadline: Deadline) -> Stripe | None:
+        if next(calls) % 2:
+            raise zlog.StoreTimeout("a test")
+        return await look_up(self, position, deadline)
+
+    monkeypatch.setattr(head, "_STRIPES_PER_READ", 1)
+    monkeypatch.setattr(StripeIndex, "look_up", failing)
+    reader, tail, found = ThreadPort(rolled).columns(0), rolled.tail(), list[int]()
+    while reader.position < tail:
+        with suppress(zlog.StoreTimeout):
+            for columns in drive(reader.next(tail)):
+                found += columns.positions
+    assert found == [*range(tail)]
+    assert next(calls) > 2

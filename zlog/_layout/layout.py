@@ -156,19 +156,13 @@ class Layout:
         except StripeUnknown:
             return view.live_stripe.width
 
-    def known_stripes(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
-        """Split ``[start, end)`` by known stripes. Raises StripeUnknown if the first is unknown."""
-        at = start
-        while at < end:
-            try:
-                stripe = self.stripe_of(view, at)
-            except StripeUnknown:
-                if at == start:
-                    raise
-                return
+    def by_stripe(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
+        """Split ``[start, end)`` by stripe. Raises StripeUnknown if one must be looked up."""
+        while start < end:
+            stripe = self.stripe_of(view, start)
             last = min(end, stripe.end)
-            yield at, last, stripe
-            at = last
+            yield start, last, stripe
+            start = last
 
     async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
         """Return a position's stripe; None if it is wholly trimmed. Raises CorruptEntry if lost."""

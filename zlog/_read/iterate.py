@@ -234,11 +234,13 @@ class Prefetcher(ABC, Generic[T]):
                 gap = Gap(self.position, trimmed, GapKind.TRIMMED)
                 self._jump(trimmed)
                 return self.trimmed(gap)
-            await self._read_ahead(tail)
+            unknown = self._read_ahead(tail)
             if self._under_way:
                 break
+            if unknown is not None:
+                await layout.stripe_at(unknown, self.reader.budget.deadline())
         window = self._under_way.popleft()
-        await self._read_ahead(tail)
+        self._read_ahead(tail)
         asked = window.end
         try:
             deadline = self.reader.budget.longer(self.holes.seconds)
@@ -257,18 +259,17 @@ class Prefetcher(ABC, Generic[T]):
         self.position = end
         return content
 
-    async def _read_ahead(self, tail: int) -> None:
+    def _read_ahead(self, tail: int) -> int | None:
+        """Start the next windows. Returns a position whose stripe must be looked up first."""
         while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
             end = min(tail, self._asked + self._count)
             try:
                 window = self.start(self._asked, end, self._bytes_max)
             except StripeUnknown as unknown:
-                deadline = self.reader.budget.deadline()
-                if await self.reader.layout.stripe_at(unknown.position, deadline) is None:
-                    return  # the stripe was trimmed meanwhile
-                continue
+                return unknown.position
             self._under_way.append(window)
             self._asked = window.end
+        return None
 
 
 class EntryReader(Prefetcher[Items]):

@@ -263,12 +263,12 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        If ``indexes`` is given, only the stripe objects with these numbers are read. The read ends
-        before the first unknown stripe. Raises StripeUnknown if the stripe of ``start`` is unknown.
+        If ``indexes`` is given, only the stripe objects with these numbers are read. Raises
+        StripeUnknown if a stripe must be looked up first.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
-        for first, last, stripe in self.layout.known_stripes(view, start, end):
+        for first, last, stripe in self.layout.by_stripe(view, start, end):
             objects = self.layout.objects(view, stripe)
             for part in stripe.striping.by_object(first, last):
                 ref = objects[part.number]

@@ -302,7 +302,7 @@ def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> G
     named = min(gap.end, max(gap.position, view.stripes[0].start))
     own = [
         places
-        for first, last, stripe in layout.known_stripes(view, named, gap.end)
+        for first, last, stripe in layout.by_stripe(view, named, gap.end)
         for places in stripe.striping.by_object(first, last)
         if places.number in indexes
     ]

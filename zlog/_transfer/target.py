@@ -24,7 +24,6 @@ from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE, compression_of
 from zlog._base.refusals import refused_call
-from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import entries_cut
 from zlog._native.replies import decode_read
@@ -181,7 +180,7 @@ class Target:
     def _calls(self, view: View, pieces: Sequence[Piece]) -> Iterator[tuple[Call, Stripe]]:
         """Yield the calls that write pieces, each with its stripe."""
         for piece in pieces:
-            for start, end, stripe in _by_stripe(self._layout, view, piece):
+            for start, end, stripe in self._layout.by_stripe(view, piece.start, piece.end):
                 objects, striping = self._layout.objects(view, stripe), stripe.striping
                 if isinstance(piece, Batch):
                     for number, request in self._writes(view, stripe, piece, start, end):
@@ -227,7 +226,7 @@ class Target:
         for piece in pieces:
             if not isinstance(piece, Batch):
                 continue
-            for start, end, stripe in _by_stripe(self._layout, view, piece):
+            for start, end, stripe in self._layout.by_stripe(view, piece.start, piece.end):
                 objects = self._layout.objects(view, stripe)
                 for position in range(start, end):
                     ref = objects[stripe.striping.number(position)]
@@ -336,13 +335,3 @@ class Target:
             if await layout.raise_tail(view, end, deadline):
                 break
         layout.adopt(replace(view, tail_floor=end))
-
-
-def _by_stripe(layout: Layout, view: View, piece: Piece) -> Iterator[tuple[int, int, Stripe]]:
-    """Split a piece by stripe. Raises StripeUnknown if a stripe is not known."""
-    start = piece.start
-    while start < piece.end:
-        stripe = layout.stripe_of(view, start)
-        end = min(piece.end, stripe.end)
-        yield start, end, stripe
-        start = end
