@@ -85,6 +85,6 @@ def test_shorter_deadline_never_outlives_original():
 
 
 def test_deadline_without_limit_never_expires():
-    assert Deadline.never().remaining() is None
-    assert not Deadline.never().expired
-    assert Deadline.never().within(3.0) == 3.0
+    assert Deadline(None).remaining() is None
+    assert not Deadline(None).expired
+    assert Deadline(None).within(3.0) == 3.0

@@ -15,7 +15,7 @@ from zlog.errors import SequencerUnavailable, StaleEpoch
 
 from .fakes import ORDERS
 
-FOREVER = Deadline.never()
+FOREVER = Deadline(None)
 
 
 @pytest.fixture

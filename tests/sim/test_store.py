@@ -67,7 +67,7 @@ def test_submitted_operation_follows_plan(
 def test_operation_outlives_its_process(memory: zlog.Store) -> None:
     async def begin() -> None:
         io = AsyncioIo(FaultyStore(memory, lambda _: Fate(effect=5.0, reply=6.0)))
-        await Head(io, "orders").epoch_next(Deadline.never())
+        await Head(io, "orders").epoch_next(Deadline(None))
 
     async def work() -> None:
         process = Process("short-lived")

@@ -57,11 +57,6 @@ class Deadline:
             check_seconds("a time-out", seconds)
             self._end = clock() + seconds
 
-    @classmethod
-    def never(cls) -> Deadline:
-        """Return a deadline that never passes."""
-        return _NEVER
-
     @property
     def expired(self) -> bool:
         """Whether the budget is used up."""
@@ -81,6 +76,3 @@ class Deadline:
     def sooner(self, seconds: float) -> Deadline:
         """Return a deadline ``seconds`` from now, but not later than this deadline."""
         return Deadline(self.within(seconds), self._clock)
-
-
-_NEVER = Deadline(None)
