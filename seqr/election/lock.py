@@ -73,29 +73,42 @@ class RadosLock:
             StoreUnavailable: the store failed, or does not permit the call.
         """
         flag, refusal = (_MUST_RENEW, errno.ENOENT) if only_renew else (_MAY_RENEW, errno.EBUSY)
-        kind = _SHARED if self.shared else _EXCLUSIVE
-        request = encode_lock(self.name, kind, self.cookie, self.description, seconds, flag)
-        return await self._call("lock", request, deadline, refusal) is not None
+        whole, nanoseconds = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)
+        reply = await self._call(
+            "lock",
+            deadline,
+            bytes((_SHARED if self.shared else _EXCLUSIVE,)),
+            _string(self.cookie),
+            _string(""),  # the tag
+            _string(self.description),
+            struct.pack("<IIB", whole, nanoseconds, flag),
+            expected=refusal,
+        )
+        return reply is not None
 
     async def release(self, deadline: Deadline) -> None:
         """Release the lock if this holder has it. Raises as :meth:`take`."""
-        await self._call("unlock", encode_unlock(self.name, self.cookie), deadline)
+        await self._call("unlock", deadline, _string(self.cookie))
 
     async def holders(self, deadline: Deadline) -> list[Holder]:
         """Return the holders whose lock has not expired. Raises as :meth:`take`."""
-        reply = await self._call("get_info", encode_get_info(self.name), deadline)
+        reply = await self._call("get_info", deadline)
         return [] if reply is None else decode_info(reply)
 
     async def break_(self, holder: Holder, deadline: Deadline) -> None:
         """Take the lock from a holder if it still has it. Raises as :meth:`take`."""
-        await self._call("break_lock", encode_break_lock(self.name, holder), deadline)
+        await self._call("break_lock", deadline, holder.client, _string(holder.cookie))
 
     async def _call(
-        self, method: str, request: bytes, deadline: Deadline, expected: int = errno.ENOENT
+        self, method: str, deadline: Deadline, *fields: bytes, expected: int = errno.ENOENT
     ) -> bytes | None:
-        """Run a method. Returns None if it answers with the expected errno."""
+        """Run a method. ``fields`` follow the lock's name in its request.
+
+        Returns None if the method answers with the expected errno.
+        """
         if not self.io.store.pool:
             return _framed(bytes(4))  # no holders
+        request = _framed(_string(self.name), *fields)
         start = functools.partial(
             self.io.store.lock, object=DIRECTORY_OBJECT, method=method, request=request
         )
@@ -121,37 +134,6 @@ class RadosLock:
 # Before each structure: its version, the oldest version that can read it, and its length.
 _FRAME = struct.Struct("<BBI")
 _CLIENT_BYTES = 9
-
-
-def encode_lock(
-    name: str, kind: int, cookie: str, description: str, seconds: float, flags: int
-) -> bytes:
-    """Return the request of ``lock``, with its kind: exclusive (1) or shared (2)."""
-    whole, nanoseconds = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)
-    tag = ""
-    return _framed(
-        _string(name),
-        struct.pack("<B", kind),
-        _string(cookie),
-        _string(tag),
-        _string(description),
-        struct.pack("<IIB", whole, nanoseconds, flags),
-    )
-
-
-def encode_unlock(name: str, cookie: str) -> bytes:
-    """Return the request of ``unlock``."""
-    return _framed(_string(name), _string(cookie))
-
-
-def encode_break_lock(name: str, holder: Holder) -> bytes:
-    """Return the request of ``break_lock``."""
-    return _framed(_string(name), holder.client, _string(holder.cookie))
-
-
-def encode_get_info(name: str) -> bytes:
-    """Return the request of ``get_info``."""
-    return _framed(_string(name))
 
 
 def decode_info(reply: bytes) -> list[Holder]:
