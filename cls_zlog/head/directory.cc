@@ -9,6 +9,7 @@ namespace zlog::directory {
 namespace {
 
 using head::OmapTable;
+using head::or_initial;
 
 struct Entry {
   uint64_t log_id = 0;
@@ -17,12 +18,6 @@ struct Entry {
 };
 
 constexpr OmapTable<Entry> kNames("n.");
-
-// Loads the announced address, which is empty if there is none.
-Failure load_announced(Object& object, AddressMessage* out) {
-  const Failure loaded = load_attribute(object, kSequencer, out);
-  return loaded.code == -ENOENT ? Failure{} : loaded;
-}
 
 }  // namespace
 
@@ -57,14 +52,14 @@ Result<Empty> announce(Object& object, const AddressMessage& request) {
 
 Result<Empty> withdraw(Object& object, const AddressMessage& request) {
   AddressMessage announced;
-  ZLOG_TRY(load_announced(object, &announced));
+  ZLOG_TRY(or_initial(load_attribute(object, kSequencer, &announced)));
   if (announced.address.empty() || announced.address != request.address) return Empty();
   return failure_of(save_attribute(object, kSequencer, AddressMessage()));
 }
 
 Result<AddressMessage> find(Object& object, const Empty&) {
   AddressMessage announced;
-  ZLOG_TRY(load_announced(object, &announced));
+  ZLOG_TRY(or_initial(load_attribute(object, kSequencer, &announced)));
   return announced;
 }
 

@@ -17,6 +17,11 @@ inline Failure or_not_found(const Failure& loaded) {
   return loaded.code == -ENOENT ? Failure{kNotFound} : loaded;
 }
 
+// Turns the -ENOENT of a value that was not stored yet into success: it has its initial value.
+inline Failure or_initial(const Failure& loaded) {
+  return loaded.code == -ENOENT ? Failure() : loaded;
+}
+
 // A table in an object's omap. A row's key is the table's prefix followed by a name, and its value
 // is an envelope with the fields of T. Calls return -ENOENT if the row does not exist, -EIO if it
 // is damaged, and kStoredTooNew if a later version of zlog wrote it.

@@ -79,15 +79,13 @@ Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* hea
 Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request) {
   const std::string producer_key = kProducers.key(request.producer);
   Producer producer;
-  const Failure known = kProducers.get(object, producer_key, &producer);
-  const bool is_new = known.code == -ENOENT;
-  if (!is_new) ZLOG_TRY(known);
+  ZLOG_TRY(head::or_initial(kProducers.get(object, producer_key, &producer)));
+  const bool is_new = producer.incarnation == 0;
   if (request.sequence < producer.sequence) return Failure{kSequenceDone, producer.sequence};
   const std::string key = key_of(request);
   Part part;
-  const Failure begun = kParts.get(object, key, &part);
-  const bool first = begun.code == -ENOENT;
-  if (!first) ZLOG_TRY(begun);
+  ZLOG_TRY(head::or_initial(kParts.get(object, key, &part)));
+  const bool first = part.attempt == 0;
   if (part.attempt >= limits::attempts_max) return Failure{kLimitReached, limits::attempts_max};
   if (first && producer.parts >= limits::parts_max)
     return Failure{kLimitReached, limits::parts_max};

@@ -5,26 +5,23 @@
 namespace zlog::retention {
 namespace {
 
+using head::or_initial;
+
 using Stored = wire::Kept<RetentionReply>;
 
 constexpr head::OmapTable<Stored> kStates("r.");
-
-Failure load(Object& object, Stored* out) {
-  const Failure loaded = kStates.get(object, kStates.key(""), out);
-  return loaded.code == -ENOENT ? Failure() : loaded;
-}
 
 }  // namespace
 
 Result<RetentionReply> read(Object& object, Head&, const LogRequest&) {
   Stored stored;
-  ZLOG_TRY(load(object, &stored));
+  ZLOG_TRY(or_initial(kStates.get(object, kStates.key(""), &stored)));
   return RetentionReply(stored);
 }
 
 Result<Empty> write(Object& object, Head&, const RetentionWriteRequest& request) {
   Stored stored;
-  const Failure loaded = load(object, &stored);
+  const Failure loaded = or_initial(kStates.get(object, kStates.key(""), &stored));
   if (loaded.code == -EIO) {
     stored = {};
   } else {

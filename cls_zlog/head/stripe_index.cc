@@ -14,10 +14,6 @@ using head::OmapTable;
 constexpr OmapTable<Stripe> kArchived("t.");        // by last position
 constexpr OmapTable<PendingStripe> kPending("l.");  // by id
 
-int put_pending(Object& object, uint64_t id, uint32_t width) {
-  return kPending.put(object, kPending.key(id), {id, width});
-}
-
 }  // namespace
 
 Result<StripesReadReply> read(Object& object, Head&, const StripesReadRequest& request) {
@@ -47,8 +43,8 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
   return failure_of(object.omap_remove(key));
 }
 
-Failure announce(Object& object, uint64_t epoch, uint32_t width) {
-  return {put_pending(object, epoch, width)};
+Failure announce(Object& object, uint64_t id, uint32_t width) {
+  return {kPending.put(object, kPending.key(id), {id, width})};
 }
 
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made) {
@@ -62,9 +58,8 @@ Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made) {
 }
 
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point) {
-  if (stripe.end <= std::max(trim_point, stripe.start)) {
-    return {put_pending(object, stripe.id, stripe.width)};
-  }
+  const bool empty = stripe.end <= std::max(trim_point, stripe.start);
+  if (empty) return announce(object, stripe.id, stripe.width);
   return {kArchived.put(object, kArchived.key(stripe.end - 1), stripe)};
 }
 
@@ -79,7 +74,7 @@ Failure trim_to(Object& object, uint64_t trim_point, bool* more) {
       return {};
     }
     ZLOG_TRY(object.omap_remove(kArchived.key(name)));
-    ZLOG_TRY(put_pending(object, stripe.id, stripe.width));
+    ZLOG_TRY(announce(object, stripe.id, stripe.width));
   }
   return {};
 }

@@ -32,8 +32,8 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
 // The functions below are for other methods on a head object. These must call them before they
 // change anything.
 
-// Records that the objects of a stripe may be created in this epoch.
-Failure announce(Object& object, uint64_t epoch, uint32_t width);
+// Makes a stripe pending. Its id is the epoch in which its objects may be created.
+Failure announce(Object& object, uint64_t id, uint32_t width);
 
 // Removes this epoch's announcement when the epoch's view is accepted. `made` is the stripe that
 // the view adds, or nullptr. Returns -EINVAL if `made` was not announced with this width.
