@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -118,15 +119,16 @@ def test_positions_are_counted_in_rows(cells: list[Cell], striping: Striping, pa
             (State.WRITTEN, State.FILLED, State.TRIMMED, State.UNWRITTEN, State.LOST),
         )
     )
-    lost = [position for row in audit.lost for position in row]
+    lost = [position for row in audit.rows("lost") for position in row]
     assert sorted(lost) == [p for p, state in enumerate(states) if state == State.LOST]
-    assert all(row.step == striping.step for row in audit.lost)
-    starts = {(row.start, striping.number(row.start)) for row in audit.lost}
-    ends = {(row.stop, striping.number(row.start)) for row in audit.lost}
+    assert all(row.step == striping.step for row in audit.rows("lost"))
+    starts = {(row.start, striping.number(row.start)) for row in audit.rows("lost")}
+    ends = {(row.stop, striping.number(row.start)) for row in audit.rows("lost")}
     assert not starts & ends  # they are as long as can be
-    holes = [position for row in audit.holes for position in row]
+    rows = audit.rows("unwritten")
+    holes = [position for row in rows for position in row]
     assert holes == [p for p, state in enumerate(states) if state == State.UNWRITTEN]
-    assert all(a.stop < b.start for a, b in zip(audit.holes, audit.holes[1:], strict=False))
+    assert all(a.stop < b.start for a, b in pairwise(rows))
 
 
 def test_unreported_positions_are_unknown() -> None:
@@ -138,7 +140,7 @@ def test_unreported_positions_are_unknown() -> None:
     audit.rest(18, "unknown")
     audit.finish()
     assert audit.counts == (2, 0, 0, 3, 2, 0, 3, 10)
-    assert audit.lost == [range(12, 20, 4)]
+    assert audit.rows("lost") == [range(12, 20, 4)]
 
 
 def test_malformed_reply_is_refused() -> None:

@@ -167,11 +167,11 @@ class Checker:
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
         forged = BadRows(FindingKind.FORGED, "its MAC does not match its position and the key")
         async for window in self._walk("all"):
-            yield self._with_reason(lost.take(window, self._audit.lost))
-            yield unreadable.take(window, self._audit.unreadable)
+            yield self._with_reason(lost.take(window, self._audit.rows("lost")))
+            yield unreadable.take(window, self._audit.rows("unreadable"))
             yield doubles.take(window, self._audit.found)
             yield forged.take(window, await self._forged_positions(window))
-            holes.take(window, self._audit.holes, self._io.monotonic())
+            holes.take(window, self._audit.rows("unwritten"), self._io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
         yield self._with_reason(lost.end())
@@ -220,7 +220,7 @@ class Checker:
         again = Holes()
         for window in holes.drain(_WINDOW_POSITIONS):
             await self._verifier.look_at([(window, audit)])
-            again.take(window, audit.holes, 0)
+            again.take(window, audit.rows("unwritten"), 0)
         return again.findings()
 
     async def _wait_since(self, moment: float) -> None:

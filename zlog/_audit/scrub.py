@@ -217,10 +217,10 @@ def _taken(reply: Reply, positions: ObjectPositions) -> _Look:
     count = audit.add(reply.payload, 0)
     audit.finish()
 
-    def rows(found: Iterable[range]) -> list[ObjectPositions]:
-        return [positions[row.start : row.stop] for row in found]
+    def rows(state: str) -> list[ObjectPositions]:
+        return [positions[row.start : row.stop] for row in audit.rows(state)]
 
-    return _Look(positions[:count], rows(audit.lost), rows(audit.holes), audit.counts.bytes)
+    return _Look(positions[:count], rows("lost"), rows("unwritten"), audit.counts.bytes)
 
 
 def _findings(kind: FindingKind, ref: ObjectRef, positions: set[int], detail: str) -> list[Finding]:

@@ -77,9 +77,6 @@ cdef class Audit:
 
     Attributes:
         counts: the counts of all windows in passes for ``all``.
-        lost: the lost positions of the last window. The positions of a range are in one object.
-        unreadable: the positions of the last window that a newer version stored.
-        holes: the unwritten positions of the last window.
         found: appends of the last window, in the order of their positions: those that also have a
             lower position or, in passes for ``search``, those that are searched for.
     """
@@ -146,22 +143,14 @@ cdef class Audit:
     def counts(self) -> AuditCount:
         return AuditCount(*deref(self.audit).counts())
 
-    cdef list rows(self, str state):
+    def rows(self, str state not None) -> list[range]:
+        """Return the last window's positions that are ``lost``, ``unreadable`` or ``unwritten``.
+
+        The positions of a range are in one object.
+        """
         cdef uint8_t number = AUDIT_STATES[state]
         cdef vector[AuditRow] rows = deref(self.audit).rows(<AuditState> number)
         return [range(row.first, row.end, row.step) for row in rows]
-
-    @property
-    def lost(self) -> list[range]:
-        return self.rows("lost")
-
-    @property
-    def unreadable(self) -> list[range]:
-        return self.rows("unreadable")
-
-    @property
-    def holes(self) -> list[range]:
-        return self.rows("unwritten")
 
     @property
     def found(self) -> list[tuple[AppendId, int]]:
