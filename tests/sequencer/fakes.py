@@ -10,15 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from zlog._base.sequencer import Grant, LogAddress, format_address
-from zlog._sequencer.frames import (
-    FRAME,
-    STATUS_BYTES_MAX,
-    Kind,
-    Reply,
-    ReplyReader,
-    pack_payload,
-    payload_frames,
-)
+from zlog._sequencer.frames import FRAME, Kind, Reply, ReplyReader, pack_payload, payload_frames
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.machine import Machine
 from zlog.seqr.machine.state import Activate, Close, Effect, Release, Send
@@ -60,7 +52,7 @@ class Desk:
         self.machine = Machine("tcp://here:1", "1.0", self.now, limits, **options)
         self.effects: list[Effect] = []
         self._replies: dict[object, list[Reply]] = defaultdict(list)
-        self._readers = defaultdict(lambda: ReplyReader(STATUS_BYTES_MAX))
+        self._readers = defaultdict(ReplyReader)
 
     def connect(self, *, greet: bool = True):
         connection, _ = self.machine.connect()

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from zlog._sequencer.frames import STATUS_BYTES_MAX, Code, Kind, ReplyReader
+from zlog._sequencer.frames import Code, Kind, ReplyReader
 from zlog.errors import StoreUnavailable
 from zlog.seqr.limits import Limits
 
@@ -24,7 +24,7 @@ class Wire:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self._replies = ReplyReader(STATUS_BYTES_MAX)
+        self._replies = ReplyReader()
         self._ready: list = []
 
     @classmethod

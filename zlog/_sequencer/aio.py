@@ -13,14 +13,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Endpoint
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
-from zlog._sequencer.frames import (
-    FRAME,
-    STATUS_BYTES_MAX,
-    Kind,
-    Reply,
-    ReplyReader,
-    pack_payload,
-)
+from zlog._sequencer.frames import FRAME, Kind, Reply, ReplyReader, pack_payload
 from zlog._sequencer.link import Link, LinkLost, keep_alive
 from zlog._sequencer.session import Dialers, Session
 from zlog.environment import world_of
@@ -109,7 +102,7 @@ class _Link(asyncio.Protocol):
         self._address = address
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._reader = ReplyReader(STATUS_BYTES_MAX)
+        self._reader = ReplyReader()
         self._pending: dict[int, asyncio.Future[Reply]] = {}
         self._outgoing: list[bytes] = []
         self._request = -1  # HELLO has 0, as does the refusal of a connection

@@ -21,14 +21,7 @@ from zlog._base.sequencer import Endpoint
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
-from zlog._sequencer.frames import (
-    FRAME,
-    STATUS_BYTES_MAX,
-    Kind,
-    Reply,
-    ReplyReader,
-    pack_payload,
-)
+from zlog._sequencer.frames import FRAME, Kind, Reply, ReplyReader, pack_payload
 from zlog._sequencer.link import Link, LinkLost, keep_alive
 from zlog._sequencer.session import Dialers, Session
 from zlog._sequencer.tls import TlsStream
@@ -125,7 +118,7 @@ class _Link:
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(connected, select.POLLIN)
         self._writable.register(connected, select.POLLOUT)
-        self._reader = ReplyReader(STATUS_BYTES_MAX)
+        self._reader = ReplyReader()
         self._mutex = Mutex()
         self._sending = _Guard()
         self._leading = Mutex(brief=False)

@@ -147,11 +147,10 @@ class Payload:
 class ReplyReader:
     """Decodes a server's stream, which arrives in chunks of any length."""
 
-    __slots__ = ("_head", "_payload", "_payload_bytes_max", "_rest")
+    __slots__ = ("_head", "_payload", "_rest")
 
-    def __init__(self, payload_bytes_max: int) -> None:
+    def __init__(self) -> None:
         self._rest = b""  # less than a frame
-        self._payload_bytes_max = payload_bytes_max
         self._head: RawFrame | None = None
         self._payload = Payload(0)
 
@@ -170,7 +169,7 @@ class ReplyReader:
                 if frame[0] != Kind.STATUS or frame[1] != Code.OK:
                     replies.append(Reply(*frame))
                     continue
-                if frame[4] > self._payload_bytes_max:
+                if frame[4] > STATUS_BYTES_MAX:
                     raise ValueError(f"a payload of {frame[4]} bytes is not allowed")
                 self._head = frame
                 self._payload = Payload(frame[4])
