@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._native.columns import ColumnWindow, entry_columns
-from zlog._read.items import Slot, join
+from zlog._read.items import Slot, in_order
 from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
 from zlog._read.select import TagReader, trimmed_part
@@ -120,7 +120,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
             first = content[0]
             entry = first.positions[0] if len(first) else None
             meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
-            gaps = join([kept, *first.gaps[:meet]]) + first.gaps[meet:]
+            gaps = in_order([kept, *first.gaps[:meet]], apart=True) + first.gaps[meet:]
             content = [replace(first, gaps=gaps), *content[1:]]
         elif kept is not None:
             content = [_only_gap(kept, tags=self._with_tags)]
@@ -147,10 +147,11 @@ def _columns_of(
         )
         gaps: list[Gap] = []
         for row in rows:
-            gaps += join(
+            found = (
                 each if isinstance(each, Gap) else Gap(each.start, each.stop, GapKind.TRIMMED)
                 for each in row
             )
+            gaps += in_order(found, apart=True)
         result.append(Columns(positions, timestamps, offsets, data, gaps, tags))
         data_bytes += len(result[-1].data)
     return result, data_bytes

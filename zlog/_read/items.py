@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from zlog._base.codes import FillCode, State
 from zlog._native.completions import ReplyBytes
@@ -21,6 +22,8 @@ from zlog.errors import (
 
 Slot = Entry | Gap
 """What is at one position: an entry, or a gap of that position only."""
+
+_SlotT = TypeVar("_SlotT", Slot, Gap)
 
 _KINDS: dict[int, GapKind] = {
     **{state: GapKind[state.name] for state in State if state is not State.WRITTEN},
@@ -91,28 +94,19 @@ def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
     return Fill(writer.hex(), from_timestamp(timestamp), why)
 
 
-def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
-    """Join adjacent gaps of slots, which are in ascending order."""
-    result: list[Entry | Gap] = []
+def in_order(slots: Iterable[_SlotT], *, apart: bool = False) -> list[_SlotT]:
+    """Join adjacent gaps of slots, which are in ascending order.
+
+    With ``apart``, also join successive gaps of some objects between which there are positions.
+    """
+    result: list[_SlotT] = []
     for slot in slots:
         last = result[-1] if result else None
         one = None
-        if isinstance(last, Gap) and isinstance(slot, Gap) and last.end == slot.position:
+        if isinstance(last, Gap) and isinstance(slot, Gap) and (apart or last.end == slot.position):
             one = _joined(last, slot)
         if one is None:
             result.append(slot)
-        else:
-            result[-1] = one
-    return result
-
-
-def join(gaps: Iterable[Gap]) -> list[Gap]:
-    """Join successive gaps of some objects where possible."""
-    result: list[Gap] = []
-    for gap in gaps:
-        one = _joined(result[-1], gap) if result else None
-        if one is None:
-            result.append(gap)
         else:
             result[-1] = one
     return result
