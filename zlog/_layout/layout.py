@@ -380,9 +380,7 @@ class Layout:
         """
 
         def edit(view: View) -> View | None:
-            if view.live_stripe.id != full.id:
-                return None
-            return with_new_stripe(view)
+            return with_new_stripe(view) if view.live_stripe.id == full.id else None
 
         counter, view = await self._look(deadline)
         if edit(view) is not None and counter > view.epoch:

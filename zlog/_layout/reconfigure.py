@@ -65,8 +65,7 @@ async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> V
     ended = (await layout.refresh(deadline)).live_stripe
 
     def edit(view: View) -> View | None:
-        live = view.live_stripe
-        return with_new_stripe(view) if live.id == ended.id else None
+        return with_new_stripe(view) if view.live_stripe.id == ended.id else None
 
     async def recount(view: View, tail: int, deadline: Deadline) -> int:
         return await _end_of_entries(layout.io, view, tail, deadline)
@@ -112,6 +111,6 @@ async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> 
             found = decode_read(reply.payload, asked[ref], None)  # only the states are needed
             if taken := found.taken_end():
                 end = max(end, ref.striping.after(first, taken - 1) + 1)
-            at[ref] = ref.striping.after(first, found.count)
+            at[ref] = ref.striping.after(first, len(found))
         at = {ref: first for ref, first in at.items() if first < min(end + gap, POSITION_MAX)}
     return end
