@@ -29,7 +29,7 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
         read = decode_read(reply, positions, None)
-        for i in range(read.count):
+        for i in range(len(read)):
             if read.state(i) == 0:
                 found[positions[i]] = (read.writer(i), read.number(i))
     return found

@@ -153,7 +153,7 @@ def test_decompression_is_limited_per_block() -> None:
         fields = u8(0) + u64(0) + u32(count) + u8(0) + columns + u32(count) + b"".join(rows)
         reply = frame(fields, version=2, compat=2) + block
         if count == 2:
-            assert decode_read(reply, [0, 1], None).count == 2
+            assert len(decode_read(reply, [0, 1], None)) == 2
             continue
         with pytest.raises(zlog.CorruptEntry):
             decode_read(reply, [0, 1, 2], None)
@@ -179,7 +179,7 @@ def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataOb
     except (zlog.CorruptEntry, zlog.UnsupportedVersion):
         assert reply != payload
         return
-    for i in range(found.count):
+    for i in range(len(found)):
         if found.state(i) == State.WRITTEN:
             crc = entry_crc(asked[i], found.data(i)).to_bytes(4, "little")
             assert crc in reply

@@ -281,7 +281,7 @@ def test_views_round_trip(view: View) -> None:
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:
     """A native reply as the suite's slots."""
     found = []
-    for i in range(reply.count):
+    for i in range(len(reply)):
         state = State(reply.state(i))
         if state not in (State.WRITTEN, State.FILLED):
             found.append(Slot(state))
@@ -376,9 +376,9 @@ def test_damaged_read_replies(data: st.DataObject, with_ids: bool) -> None:
         found = decode_read(bytes(reply), positions, None)
     except ERRORS:
         return
-    for i in range(found.count):
+    for i in range(len(found)):
         if found.state(i) == State.WRITTEN:
-            assert wire.entry_crc(positions[i], found.data(i)) in _crcs(bytes(reply), found.count)
+            assert wire.entry_crc(positions[i], found.data(i)) in _crcs(bytes(reply), len(found))
         else:
             assert found.data(i) == b""
 

@@ -81,9 +81,9 @@ def test_largest_entry_round_trips(stripe: Stripe) -> None:
     assert len(data) == ENTRY_BYTES_MAX
     assert write_large(stripe, {0: data, 1: b"small"}).code == Code.OK
     reply = read_large(stripe, [0, 1], ENTRY_BYTES_MAX)
-    assert (reply.count, reply.data(0) == data) == (1, True)
+    assert (len(reply), reply.data(0) == data) == (1, True)
     reply = read_large(stripe, [0, 1], 2 * ENTRY_BYTES_MAX)
-    assert (reply.count, reply.data(0) == data, reply.data(1)) == (2, True, b"small")
+    assert (len(reply), reply.data(0) == data, reply.data(1)) == (2, True, b"small")
 
 
 def test_oversized_entry_is_refused(stripe: Stripe) -> None:
@@ -119,7 +119,7 @@ def test_reads_stop_at_reply_limit(stripe: Stripe) -> None:
         data = bytes([position]) * ENTRY_BYTES_MAX
         assert write_large(stripe, {position: data}).code == Code.OK
     reply = read_large(stripe, [0, 1, 2], 2**32 - 1)
-    assert reply.count == 2
+    assert len(reply) == 2
     assert [reply.data(i)[:1] for i in range(2)] == [b"\0", b"\1"]
 
 

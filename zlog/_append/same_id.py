@@ -59,7 +59,7 @@ async def compare(
         if reply.code != Code.OK:
             raise refused_call(reply.code, "read", ref.name)
         stored = decode_read(reply.payload, asked, layout.macs.key)
-        for i, position in enumerate(asked[: stored.count]):
+        for i, position in enumerate(asked[: len(stored)]):
             if stored.state(i) == State.WRITTEN:
                 own = AppendId(stored.writer(i), stored.number(i), stored.entry(i))
                 found[position] = own == wanted[position]
@@ -67,7 +67,7 @@ async def compare(
                 found[position] = False
             elif stored.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None
-        rest = rest[stored.count :]
+        rest = rest[len(stored) :]
     return found
 
 

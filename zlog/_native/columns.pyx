@@ -11,7 +11,9 @@ from libcpp.vector cimport vector
 
 from zlog._native.completions cimport Payload, keeper, reply_view
 from zlog._native.entry cimport Entry
-from zlog._native.replies cimport TRIMMED, UNANSWERED, WRITTEN, MacKey, ReadReply, read_row
+from zlog._native.replies cimport (
+    TRIMMED, UNANSWERED, WRITTEN, MacKey, ReadReply, decoded_reply
+)
 from zlog._native.striping cimport Striping, striping_of
 
 from typing import TYPE_CHECKING
@@ -71,7 +73,7 @@ cdef class ColumnWindow:
         if count > 65536:
             raise ValueError("a part must have at most 65536 positions of an object")
         if reply is not None:
-            part = read_row(reply, count, first, self.striping, self.mac, self.with_data)
+            part = decoded_reply(reply, count, NULL, first, self.striping, self.mac, self.with_data)
         part.states.resize(count, UNANSWERED)
         self.firsts.push_back(first)
         self.parts.append(part)

@@ -100,7 +100,8 @@ cdef class ReadReply:
     cdef uint32_t at_id(self, Py_ssize_t i) except? 0
 
 
-# Decodes a reply to a read of `asked` positions of an object, starting at `first`.
-cdef ReadReply read_row(
-    reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
+# Decodes the reply to a read of these positions. Without them, the object's from `first` on.
+cdef ReadReply decoded_reply(
+    reply, uint64_t asked, const uint64_t* positions, uint64_t first, Striping striping, MacKey mac,
+    bint with_data
 )

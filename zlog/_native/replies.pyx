@@ -161,11 +161,6 @@ cdef class ReadReply:
     def __len__(self) -> int:
         return self.decoded.count
 
-    @property
-    def count(self) -> int:
-        """The number of positions that the reply covers, which is ``len()``."""
-        return self.decoded.count
-
     cdef uint32_t at(self, Py_ssize_t i) except? 0:
         if not 0 <= i < <Py_ssize_t> self.decoded.count:
             raise IndexError(f"index {i} is out of range: there are {self.decoded.count} entries")
@@ -250,13 +245,6 @@ def decode_read(
     return decoded_reply(reply, asked.size(), asked.data(), 0, striping_of(1), mac, with_data)
 
 
-cdef ReadReply read_row(
-    reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
-):
-    return decoded_reply(reply, asked, NULL, first, striping, mac, with_data)
-
-
-# Decodes the reply to a read of these positions. Without them, the object's from `first` on.
 cdef ReadReply decoded_reply(
     reply, uint64_t asked, const uint64_t* positions, uint64_t first, Striping striping, MacKey mac,
     bint with_data

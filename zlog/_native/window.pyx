@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from zlog._native.entry cimport Entry, new_entry
 from zlog._native.mutex cimport forks
-from zlog._native.replies cimport UNANSWERED, WRITTEN, MacKey, ReadReply, read_row
+from zlog._native.replies cimport UNANSWERED, WRITTEN, MacKey, ReadReply, decoded_reply
 from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Callable, Sequence
@@ -38,14 +38,12 @@ cdef class Window:
 
     Attributes:
         entries: the number of positions that hold entries.
-        unanswered: the number of positions that are None.
         data_bytes: the size of the data of all entries.
     """
 
     cdef readonly uint64_t start
     cdef readonly uint64_t end
     cdef readonly Py_ssize_t entries
-    cdef readonly Py_ssize_t unanswered
     cdef readonly uint64_t data_bytes
     cdef vector[Slot] slots
     cdef vector[uint8_t] states
@@ -56,10 +54,9 @@ cdef class Window:
         if end < start:
             raise ValueError("a window's end must not be below its start")
         self.start, self.end = start, end
-        self.unanswered = <Py_ssize_t> (end - start)
         self.parts, self.mac = [], mac
-        self.slots.assign(self.unanswered, Slot(0, 0))
-        self.states.assign(self.unanswered, UNANSWERED)
+        self.slots.assign(end - start, Slot(0, 0))
+        self.states.assign(end - start, UNANSWERED)
 
     def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t striping) -> int:
         """Add the reply to a read of an object's positions from ``first`` on.
@@ -77,12 +74,11 @@ cdef class Window:
         if not self.start <= first < self.end:
             raise ValueError("the reply belongs to another window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
-        part = read_row(reply, asked, first, places, self.mac, True)
+        part = decoded_reply(reply, asked, NULL, first, places, self.mac, True)
         self.parts.append(part)
         for i in range(part.decoded.count):
             at = <size_t> (position - self.start)
             if self.states[at] == UNANSWERED:
-                self.unanswered -= 1
                 self.states[at] = part.states[i]
                 self.slots[at] = Slot(index, i)
                 if part.states[i] == WRITTEN:

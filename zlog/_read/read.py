@@ -168,9 +168,9 @@ class Reader:
         """Put the slots of a reply into ``found``. Returns the positions whose slots are bad."""
         damaged: list[int] = []
         reply = decode_read(payload, asked, self.layout.macs.key, self.with_data)
-        if reply.count == 0:
+        if not reply:
             raise StoreTimeout("the store returned an empty answer to a read")
-        for i in range(reply.count):
+        for i in range(len(reply)):
             found[asked[i]] = slot = slot_of(reply, i, asked[i], name)
             if isinstance(slot, Entry):
                 if writers is not None:

@@ -125,7 +125,7 @@ def _take(
     payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, Piece]
 ) -> None:
     reply = decode_read(payload, positions, mac)
-    for i in range(reply.count):
+    for i in range(len(reply)):
         if reply.state(i) in _SETTLED:
             found[positions[i]] = _piece(reply, i, positions[i])
 
