@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
+from functools import partial
 
 import click
 
@@ -101,6 +102,18 @@ def position_spec(word: str) -> PositionSpec:
     if not re.fullmatch(_SPEC, word, re.ASCII):
         raise click.BadParameter(f"{word!r} is not a position: write {FORMS}")
     return _spec(word)
+
+
+from_option = partial(
+    click.option,
+    "--from",
+    "begin",
+    type=position_spec,
+    metavar="POSITION",
+    help="Start at this position, or at earliest, latest, or a time such as @5m, as for"
+    " `zlog read`.",
+)
+"""``--from``, for commands that read from a position on."""
 
 
 def _spec(word: str) -> PositionSpec:

@@ -25,15 +25,7 @@ from zlog.cli.session import Session, pass_session
     """,
 )
 @log_argument
-@click.option(
-    "--from",
-    "begin",
-    type=ranges.position_spec,
-    metavar="POSITION",
-    default="earliest",
-    help="Start at this position, or at earliest, latest, or a time such as @5m, as for"
-    " `zlog read`.  [default: earliest]",
-)
+@ranges.from_option(default="earliest", show_default=True)
 @click.option(
     "--to",
     "end",

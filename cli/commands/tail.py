@@ -70,13 +70,7 @@ _LAST_DEFAULT = 10
     help="Stop at the tail. Entries appended while the command runs are printed too.",
 )
 @click.option("--since-start", is_flag=True, help="Start with the oldest entry.")
-@click.option(
-    "--from",
-    "begin",
-    type=ranges.position_spec,
-    metavar="POSITION",
-    help="Start at a position, earliest, latest, or a time such as @5m, as for `zlog read`.",
-)
+@ranges.from_option()
 @click.option(
     "--cursor",
     "name",
