@@ -13,15 +13,7 @@ import math
 from collections.abc import Callable
 
 from zlog._base.sequencer import Grant, LogAddress
-from zlog._sequencer.frames import (
-    FRAME,
-    TAIL_MAX,
-    Code,
-    Kind,
-    Payload,
-    RawFrame,
-    pack_payload,
-)
+from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind, Payload, RawFrame, pack_payload
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Admission, Reason
 from zlog.seqr.machine.quotas import Quotas
@@ -244,10 +236,11 @@ class Machine:
             self._close(connection, reason, detail, turn)
 
     def _status(self, connection: Connection, request: int, turn: Turn, now: float) -> None:
-        if not turn.once():
+        if turn.has_status:
             # An answer has up to a million bytes, and a chunk could have a request per 24 bytes.
             turn.refuse(connection, Kind.STATUS, request, Code.LIMIT)
             return
+        turn.has_status = True
         data = json.dumps(self.status(now), ensure_ascii=False, separators=(",", ":")).encode()
         turn.frames(connection).extend(
             (_pack(Kind.STATUS, Code.OK, 0, request, len(data), 0), pack_payload(data))

@@ -219,7 +219,7 @@ class Turn:
     """Collects the effects of one call of the machine: a write per connection, then the others."""
 
     def __init__(self) -> None:
-        self._once = False
+        self.has_status = False  # whether it answers a STATUS
         self._sends: dict[Connection, list[bytes]] = {}
         self._effects: list[Effect] = []
 
@@ -241,11 +241,6 @@ class Turn:
     def add(self, effect: Effect) -> None:
         """Add an effect other than frames."""
         self._effects.append(effect)
-
-    def once(self) -> bool:
-        """Return True at the first call only."""
-        before, self._once = self._once, True
-        return not before
 
     def finish(self) -> list[Effect]:
         """Return the effects, in the order to carry them out."""
