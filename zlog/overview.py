@@ -37,7 +37,6 @@ __all__ = [
     "log_names",
     "overview",
     "rates",
-    "see_log",
     "see_store",
 ]
 
@@ -194,7 +193,12 @@ async def see_store(
 
         async def see(name: str) -> LogOverview | None:
             async with turns:
-                return await see_log(io, name, content=content, timeout=timeout)
+                try:
+                    return await _see(io, name, content, timeout)
+                except LogNotFound:
+                    return None
+                except ZlogError as error:
+                    return LogOverview(name, error=str(error), at=time.time())
 
         (status, error), *found = await asyncio.gather(
             _sequencer(io, timeout), *(see(name) for name in wanted)
@@ -220,18 +224,6 @@ async def _reading(store: Store) -> AsyncIterator[AsyncioIo]:
         yield io
     finally:
         await io.close()
-
-
-async def see_log(
-    io: Io, name: str, *, content: bool = False, timeout: float | None = TIMEOUT_SECONDS
-) -> LogOverview | None:
-    """Return the state of one log, or None if it does not exist; see :func:`see_store`."""
-    try:
-        return await _see(io, name, content, timeout)
-    except LogNotFound:
-        return None
-    except ZlogError as error:
-        return LogOverview(name, error=str(error), at=time.time())
 
 
 async def _see(io: Io, name: str, content: bool, timeout: float | None) -> LogOverview:
