@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from zlog._native.new_entries import tags_checked
 from zlog.limits import NAME_BYTES_MAX
@@ -44,14 +43,7 @@ def check_space_name(name: str) -> str:
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 
 
-def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of an entry, without duplicates.
-
-    Raises:
-        InvalidTag: there are more than 64 tags, or a tag is not 1 to 128 bytes long in UTF-8.
-        TypeError: a tag is not a str, or ``tags`` is a single str.
-    """
-    return tags_checked(tags)
+check_tags = tags_checked
 
 
 def _check_name(name: str, what: str, most: int = NAME_BYTES_MAX) -> str:
