@@ -41,13 +41,7 @@ from zlog._native.new_entries import NewEntry, entries_check, entries_cut, entri
 from zlog._native.writes import encode_write, encode_writes
 from zlog._positions.positions import check_takes_appends
 from zlog._replica.repair import answers
-from zlog.errors import (
-    ClassNotLoaded,
-    CorruptEntry,
-    EntryTooLarge,
-    StoreTimeout,
-    ZlogError,
-)
+from zlog.errors import ClassNotLoaded, CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import ObjectRef, View
 

@@ -42,14 +42,7 @@ from zlog._catalog.head import Head
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.stripe_objects import discard, make, remove, seal
 from zlog._native import messages
-from zlog.errors import (
-    CorruptEntry,
-    InvalidEpoch,
-    LogExhausted,
-    LogNotFound,
-    NotLeader,
-    ZlogError,
-)
+from zlog.errors import CorruptEntry, InvalidEpoch, LogExhausted, LogNotFound, NotLeader, ZlogError
 from zlog.view import OPEN_END, STRIPES_MAX, ObjectRef, Stripe, View, objects_of
 
 _RETRY_SECONDS = 0.02
