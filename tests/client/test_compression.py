@@ -160,8 +160,10 @@ def test_decompression_is_limited_per_block() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(compression=st.sampled_from(["zstd", "lz4"]), data=st.data())
-def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataObject) -> None:
+@given(compression=st.sampled_from(["none", "zstd", "lz4"]), with_ids=st.booleans(), data=st.data())
+def test_damaged_reply_never_yields_wrong_data(
+    compression: str, with_ids: bool, data: st.DataObject
+) -> None:
     entries = LINES[:40]
     with zlog.connect("mem://") as store:
         store.execute("object", "seal", messages.seal(1, 1, 0, True))
@@ -169,7 +171,7 @@ def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataOb
         assert store.execute("object", "write", first)[0] == Code.OK
         store.execute("object", "trim", messages.trim(1, 1, [7, 20]))
         asked = range(3, 40)
-        request = messages.read(1, False, 1 << 20, 1, asked, blocks=True)
+        request = messages.read(1, with_ids, 1 << 20, 1, asked, blocks=True)
         _, payload = store.execute("object", "read", request)
     reply = bytearray(payload)
     for _ in range(data.draw(st.integers(0, 3))):
@@ -184,6 +186,8 @@ def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataOb
             crc = entry_crc(asked[i], found.data(i)).to_bytes(4, "little")
             assert crc in reply
             assert reply != payload or found.data(i) == entries[asked[i]]
+        else:
+            assert found.data(i) == b""
 
 
 @pytest.mark.parametrize("kind", ["same", "forged", "wrong"])

@@ -8,7 +8,7 @@ reply of a read, and the columns of that reply, are in `requests` and `answers`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +22,18 @@ _FIELD = re.compile(  # its name, its kind, and what is said of it
 )
 _SINCE = re.compile(r"(?:, )?since version (\d+)(?:, needed above (\d))?")
 _TEXT = ("a name", "an address")  # what is said of a string that is text
-_INTEGERS = {"bool": wire.u8, "u8": wire.u8, "u32": wire.u32, "u64": wire.u64}
+_CODECS: dict[str, tuple[Callable[[Any], bytes], Callable[[Reader], Any]]] = {
+    "bool": (wire.u8, Reader.flag),
+    "u8": (wire.u8, Reader.u8),
+    "u32": (wire.u32, Reader.u32),
+    "u64": (wire.u64, Reader.u64),
+    "u8, u64": (lambda v: wire.u8(v is not None) + wire.u64(v or 0), Reader.optional_u64),
+    "u8[16]": (bytes, lambda reader: reader.take(16)),
+    "string": (wire.blob, Reader.blob),
+    "text": (wire.text, Reader.text),
+    "names": (wire.text, Reader.text),
+}
+"""How each kind of field is written and read."""
 
 
 def _rows(table: str) -> Iterator[list[str]]:
@@ -120,28 +131,18 @@ def encode(name: str, *values: Any, compat: int = wire.COMPAT) -> bytes:
 
 def encode_field(kind: str, value: Any) -> bytes:
     """A field as its kind is encoded."""
-    if kind in _INTEGERS:
-        return _INTEGERS[kind](value)
-    if kind == "u8, u64":
-        return wire.u8(value is not None) + wire.u64(value or 0)
-    if kind == "u8[16]":
-        return bytes(value)
-    if kind == "text":
-        return wire.text(value)
-    if kind == "string":
-        return wire.blob(value)
+    if kind in _CODECS:
+        return _CODECS[kind][0](value)
     if kind == "runs":
         return wire.positions_in(*value)
-    if kind == "u8 × n":
-        return bytes(value)
-    if kind == "u32 × n":
-        return wire.column_u32(value)
-    if kind == "list of string":
-        return wire.u32(len(value)) + b"".join(map(wire.blob, value))
+    if kind.endswith(" × n"):
+        return bytes(value) if kind.startswith("u8") else wire.column_u32(value)
     if kind == "map of strings":
         pairs = sorted(value.items())
         return wire.u32(len(pairs)) + b"".join(wire.text(k) + wire.text(v) for k, v in pairs)
     element = kind.removeprefix("list of ")
+    if element in _CODECS:
+        return wire.u32(len(value)) + b"".join(map(_CODECS[element][0], value))
     return wire.u32(len(value)) + b"".join(encode(element, *each) for each in value)
 
 
@@ -165,18 +166,8 @@ def decode_frame(name: str, reader: Reader) -> Any:
 
 
 def _decoded(kind: str, reader: Reader) -> Any:
-    if kind == "bool":
-        return reader.flag()
-    if kind in _INTEGERS:
-        return getattr(reader, kind)()
-    if kind == "u8, u64":
-        return reader.optional_u64()
-    if kind == "u8[16]":
-        return reader.take(16)
-    if kind in ("text", "names"):
-        return reader.text()
-    if kind == "string":
-        return reader.blob()
+    if kind in _CODECS:
+        return _CODECS[kind][1](reader)
     if kind == "map of strings":
         return {reader.text(): reader.text() for _ in range(reader.u32())}
     element = kind.removeprefix("list of ")

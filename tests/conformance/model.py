@@ -267,14 +267,17 @@ class StripeModel:
         start: int,
         end: int,
         tags: Collection[bytes],
-        every: bool = False,
+        all: bool = False,
+        reverse: bool = False,
+        entries_max: int = 1000,
+        bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
         without_data: bool = False,
     ) -> Answer:
         """select: all that pages of any size find together; each gap of one position."""
         if refusal := self._refusal(epoch):
             return refusal
-        fits = frozenset(tags).issubset if every else lambda own: not own.isdisjoint(tags)
+        fits = frozenset(tags).issubset if all else lambda own: not own.isdisjoint(tags)
         found, gaps = [], []
         for position in filter(self.has, range(start, end)):
             slot = self._told(position, without_data)
@@ -286,7 +289,13 @@ class StripeModel:
                 gaps.append((position, position, slot.state))
         return Answer(Code.OK, Selected(self.highest, end, tuple(gaps), tuple(found)))
 
-    def verify(self, epoch: int, positions: Sequence[int], bytes_max: int = BYTES_MAX) -> Answer:
+    def verify(
+        self,
+        epoch: int,
+        positions: Sequence[int],
+        bytes_max: int = BYTES_MAX,
+        keys_only: bool = False,
+    ) -> Answer:
         """verify: what a read with ids would tell, without data, alike positions together."""
         found = self.read(epoch, positions, bytes_max)
         if found.code != Code.OK:
@@ -393,7 +402,7 @@ class StripeModel:
             self.freed[p] = self.ids.pop(p)
         return Answer(Code.OK, len(trimmed))
 
-    def tags_list(self, epoch: int, start: int, end: int) -> Answer:
+    def tags_list(self, epoch: int, start: int = 0, end: int = POSITION_MAX + 1) -> Answer:
         """tags_list: what pages of any size list together."""
         if refusal := self._refusal(epoch):
             return refusal

@@ -1,22 +1,22 @@
 """Objects on a host, as Python calls: `Stripe`, `Head`, `Directory`.
 
-The models have the same classes without a host, so whatever drives the one drives the other.
+The models have the same classes without a host, so whatever drives the one drives the other; only
+the directory has no model, as its transcript says all that it does.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from . import replies, requests, wire
-from .directory_model import DirectoryModel
 from .head_model import HeadModel
 from .messages import METHODS, STRUCTS, request
 from .model import StripeModel
 from .replies import Answer
-from .requests import BYTES_MAX, TIME, WRITER, Entry, Grant, Part, View
+from .requests import WRITER, Entry, Grant, Part, View
 
 
 class Store(Protocol):
@@ -27,11 +27,26 @@ class Store(Protocol):
         ...
 
 
+_DEFAULTS: dict[str, Any] = {
+    "string": b"",
+    "text": "",
+    "u8, u64": None,
+    "log_id": 7,
+    "count_max": 1000,
+    "start": 0,
+    "end": 2**63,
+}
+"""Arguments of calls that no model has, by their kind or their name."""
+
+
 @dataclass
 class _Object:
-    """An object, whose calls are those of its model, with the same arguments."""
+    """An object, whose calls are those of its model, with the same arguments.
 
-    MODEL: ClassVar[type]
+    Methods that the model lacks are called with the fields of their requests.
+    """
+
+    MODEL: ClassVar[type] = object
     PREFIXES: ClassVar[tuple[str, ...]] = ("",)
     """What the methods' names have before those of the calls."""
 
@@ -42,16 +57,24 @@ class _Object:
         method = next((each + name for each in self.PREFIXES if each + name in METHODS), None)
         if method is None:
             raise AttributeError(name)
-        signature = inspect.signature(getattr(self.MODEL, name))
-        fields = STRUCTS[METHODS[method].request].type._fields
+        own = getattr(self.MODEL, name, None)
+        parameters = [*inspect.signature(own).parameters.values()][1:] if own else _fields(method)
+        signature = inspect.Signature(parameters)
 
         def call(*arguments: Any, **options: Any) -> Answer:
-            bound = signature.bind(self, *arguments, **options)
+            bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
-            values = vars(self) | self._values(bound.arguments)
-            return self.call(method, *(values[field] for field in fields))
+            sent = self._payload(method, bound.arguments)
+            code, reply = self.store.execute(self.name, method, sent)
+            return replies.parse(method, code, reply, bound.arguments)
 
         return call
+
+    def _payload(self, method: str, arguments: Mapping[str, Any]) -> bytes:
+        """A request with the arguments of the model's call."""
+        values = vars(self) | self._values(arguments)
+        fields = STRUCTS[METHODS[method].request].type._fields
+        return request(method, *(values[field] for field in fields))
 
     def _values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of the model as fields of a request, by name."""
@@ -62,34 +85,27 @@ class _Object:
             elif isinstance(value, Grant):
                 values |= vars(value) | vars(value.part)
             elif name == "positions":
-                values["runs"] = (wire.striping_of(self.stride, self.stripe_unit), value)
+                values["runs"] = (self.striping, value)
             else:
                 values[name] = requests.view(value) if isinstance(value, View) else value
         return values
-
-    def call(self, method: str, *values: Any) -> Answer:
-        """Run a method, with the values of its request's fields, and parse its answer."""
-        return self.send(method, request(method, *values))
 
     def send(self, method: str, payload: bytes) -> Answer:
         """Run a method with any payload and parse its answer (not that of a good read)."""
         return replies.parse(method, *self.store.execute(self.name, method, payload))
 
-    def damaged(self, after: bytes = b"") -> Answer:
-        """damaged: OK with (names, next)."""
-        return self.call("damaged", after)
 
-    def salvage(self, name: bytes = b"", position: int | None = None) -> Answer:
-        """salvage: OK with (name, last position, value, data), or UNREADABLE."""
-        return self.call("salvage", name, position)
-
-    def heal(self, name: bytes, value: bytes, data: bytes = b"") -> Answer:
-        """heal: OK, READ_ONLY, or BELOW_TRIM_POINT."""
-        return self.call("heal", name, value, data)
-
-    def version(self) -> Answer:
-        """version: OK with a VersionReply."""
-        return self.call("version")
+def _fields(method: str) -> list[inspect.Parameter]:
+    """A method's arguments if they are the fields of its request."""
+    struct = STRUCTS[METHODS[method].request]
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=_DEFAULTS.get(name, _DEFAULTS.get(kind, inspect.Parameter.empty)),
+        )
+        for name, kind in zip(struct.type._fields, struct.kinds, strict=True)
+    ]
 
 
 @dataclass
@@ -107,88 +123,14 @@ class Stripe(_Object):
         """Its stride and stripe unit as requests have them."""
         return wire.striping_of(self.stride, self.stripe_unit)
 
-    def write(
-        self,
-        epoch: int,
-        entries: Sequence[Entry],
-        writer: bytes = WRITER,
-        timestamp: int = TIME,
-        in_block: int = 0,
-        crcs: Sequence[int] | None = None,
-    ) -> Answer:
-        """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken.
-
-        `in_block`: so many entries are compressed together; 0: none. SAME_ID comes with the first
-        one that may be there.
-        """
-        payload = requests.write(epoch, timestamp, writer, self.striping, entries, crcs, in_block)
-        return self.send("write", payload)
+    def _payload(self, method: str, arguments: Mapping[str, Any]) -> bytes:
+        if method == "write":
+            return requests.write(striping=self.striping, **arguments)
+        return super()._payload(method, arguments)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""
         return self.write(epoch, [Entry(position, position, data)], writer)
-
-    def read(
-        self,
-        epoch: int,
-        positions: Sequence[int],
-        bytes_max: int = BYTES_MAX,
-        with_ids: bool = False,
-        blocks: bool = True,
-        tags: bool = False,
-        without_data: bool = False,
-    ) -> Answer:
-        """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        rest = (blocks, tags, without_data)
-        asked = request("read", epoch, with_ids, bytes_max, (self.striping, positions), *rest)
-        code, payload = self.store.execute(self.name, "read", asked)
-        return replies.parse_read(code, payload, positions, with_ids, not without_data)
-
-    def select(
-        self,
-        epoch: int,
-        start: int,
-        end: int,
-        tags: Sequence[bytes],
-        every: bool = False,
-        reverse: bool = False,
-        entries_max: int = 1000,
-        bytes_max: int = BYTES_MAX,
-        with_ids: bool = False,
-        without_data: bool = False,
-    ) -> Answer:
-        """select: OK with a `replies.Selected`, or STALE_EPOCH."""
-        rest = (every, reverse, entries_max, bytes_max, with_ids, without_data)
-        asked = request("select", epoch, start, end, tags, *rest)
-        code, payload = self.store.execute(self.name, "select", asked)
-        return replies.parse_select(code, payload, with_ids, not without_data)
-
-    def tags_check(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
-        """tags_check: OK with a TagsCheckReply, or STALE_EPOCH."""
-        return self.call("tags_check", epoch, start, end)
-
-    def tags_rebuild(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
-        """tags_rebuild: OK with how far it came, or STALE_EPOCH."""
-        return self.call("tags_rebuild", epoch, start, end)
-
-    def tags_list_bytes(self, epoch: int, start: int = 0, end: int = 2**63) -> tuple[int, bytes]:
-        """tags_list, as clients get it."""
-        asked = request("tags_list", epoch, start, end)
-        return self.store.execute(self.name, "tags_list", asked)
-
-    def tags_list(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
-        """tags_list: OK with a `replies.Listed`, or STALE_EPOCH."""
-        return replies.parse_tags_list(*self.tags_list_bytes(epoch, start, end))
-
-    def verify(
-        self,
-        epoch: int,
-        positions: Sequence[int],
-        bytes_max: int = BYTES_MAX,
-        keys_only: bool = False,
-    ) -> Answer:
-        """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
-        return self.call("verify", epoch, bytes_max, (self.striping, positions), keys_only)
 
 
 class Head(_Object):
@@ -201,5 +143,4 @@ class Head(_Object):
 class Directory(_Object):
     """The directory of logs and the place where a sequencer announces itself."""
 
-    MODEL = DirectoryModel
-    PREFIXES = ("directory_", "sequencer_")
+    PREFIXES = ("directory_", "sequencer_", "")

@@ -7,7 +7,7 @@ negative code is a failure of the host (`wire.Malformed`), whatever else the tes
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
@@ -243,14 +243,16 @@ def answered(method: str, *fields: Any) -> Answer:
     return Answer(Code.OK, STRUCTS[METHODS[method].reply].type(*fields))
 
 
-def parse(method: str, code: int, payload: bytes) -> Answer:
-    """The answer of any method but a successful read."""
+def parse(method: str, code: int, payload: bytes, asked: Mapping[str, Any] | None = None) -> Answer:
+    """The answer of a method; `asked`: the call's arguments, which some replies depend on."""
     if code < 0:
         if payload:
             raise Malformed(f"{method}: {code_name(code)} with a payload")
         return Answer(code)
     if not METHODS[method].reads and len(payload) > WRITE_REPLY_BYTES_MAX:
         raise Malformed(f"{method}: {len(payload)} bytes in a write method's reply")
+    if code == Code.OK and method in _COLUMNS:
+        return Answer(code, _COLUMNS[method](Reader(payload), **asked or {}))
     if code == Code.OK:
         return Answer(code, _value(METHODS[method].reply, payload))
     if code not in _REFUSALS.get(method, set()) | _TOO_NEW:
@@ -285,23 +287,7 @@ def _row(length: int, state: int, writer: bytes, number: int, step: int, data_by
     return Row(length, State(state), None if none else writer, number, step, data_bytes)
 
 
-def parse_read(
-    code: int, payload: bytes, positions: Sequence[int], with_ids: bool, with_data: bool = True
-) -> Answer:
-    """The answer of a read of `positions`; data that fails its checksum makes a slot LOST.
-
-    Without data there must be none.
-    """
-    if code != Code.OK:
-        return parse("read", code, payload)
-    return Answer(code, _read(Reader(payload), positions, with_ids, with_data))
-
-
-def parse_select(code: int, payload: bytes, with_ids: bool, with_data: bool = True) -> Answer:
-    """The answer of a select."""
-    if code != Code.OK:
-        return parse("select", code, payload)
-    behind = Reader(payload)
+def _selected(behind: Reader, with_ids: bool, without_data: bool, **_: Any) -> Selected:
     compat, reader = behind.frame()
     if compat > 1:
         raise Malformed(f"compat {compat}")
@@ -313,18 +299,14 @@ def parse_select(code: int, payload: bytes, with_ids: bool, with_data: bool = Tr
         raise Malformed(f"gaps {gaps}")
     found: tuple[tuple[int, Slot], ...] = ()
     if positions:
-        slots = _read(behind, positions, with_ids, with_data).slots
+        slots = _read(behind, positions, with_ids, without_data).slots
         found = tuple(zip(positions, slots, strict=True))
     behind.done()
     told = tuple((first, last, State(state)) for first, last, state in gaps)
-    return Answer(code, Selected(highest, end, told, found))
+    return Selected(highest, end, told, found)
 
 
-def parse_tags_list(code: int, payload: bytes) -> Answer:
-    """The answer of a tags_list."""
-    if code != Code.OK:
-        return parse("tags_list", code, payload)
-    behind = Reader(payload)
+def _listed(behind: Reader, **_: Any) -> Listed:
     _, reader = behind.frame()
     behind.done()
     end, count = reader.u64(), reader.u32()
@@ -333,10 +315,17 @@ def parse_tags_list(code: int, payload: bytes) -> Answer:
     reader.done()
     if positions != sorted(set(positions)) or not all(tags):
         raise Malformed(f"positions {positions} with {tags}")
-    return Answer(code, Listed(end, tuple(zip(positions, tags, strict=True))))
+    return Listed(end, tuple(zip(positions, tags, strict=True)))
 
 
-def _read(behind: Reader, positions: Sequence[int], with_ids: bool, with_data: bool) -> Read:
+def _read(
+    behind: Reader,
+    positions: Sequence[int],
+    with_ids: bool,
+    without_data: bool = False,
+    **_: Any,
+) -> Read:
+    """A prefix of `positions`; data that fails its checksum makes a slot LOST."""
     compat, reader = behind.frame(version=STRUCTS["ReadReply"].version)
     if compat > 2:
         raise Malformed(f"compat {compat}")
@@ -356,7 +345,7 @@ def _read(behind: Reader, positions: Sequence[int], with_ids: bool, with_data: b
     blocks = [decode_frame("ReadBlock", reader) for _ in range(reader.u32())]
     tags = _tags(reader, count)
     reader.done()
-    if not with_data and (blocks or any(ends)):
+    if without_data and (blocks or any(ends)):
         raise Malformed(f"{blocks} and {ends[-1]} bytes of data that were not asked for")
     plain = Reader(_plain(blocks, behind, [0, *ends]))
     behind.done()
@@ -366,7 +355,7 @@ def _read(behind: Reader, positions: Sequence[int], with_ids: bool, with_data: b
             raise Malformed("ends go down")
         data = plain.take(ends[i] - start)
         start = ends[i]
-        crc = crcs[i] if with_data else entry_crc(positions[i], b"")
+        crc = entry_crc(positions[i], b"") if without_data else crcs[i]
         slot = _slot(positions[i], states[i], data, crc, times[i], ids[i : i + 1])
         slots.append(replace(slot, tags=tags[i]) if slot.state == State.WRITTEN else slot)
     plain.done()
@@ -422,3 +411,11 @@ def _slot(
         writer, _, reason = ids[0] if ids else (None, None, None)
         return Slot(state, b"", timestamp, writer, None, reason)
     return Slot(state)
+
+
+_COLUMNS: Mapping[str, Callable[..., Any]] = {
+    "read": _read,
+    "select": _selected,
+    "tags_list": _listed,
+}
+"""Parsers of replies whose fields are columns, which have data behind them at times."""

@@ -85,7 +85,7 @@ def write(
     epoch: int,
     timestamp: int,
     writer: bytes,
-    stride: int,
+    striping: int,
     entries: Sequence[Entry],
     crcs: Sequence[int] | None = None,
     in_block: int = 0,
@@ -101,7 +101,7 @@ def write(
         ends.append(end)
     if crcs is None:
         crcs = [wire.entry_crc(e.position, e.data) for e in entries]
-    runs, numbers = (stride, [e.position for e in entries]), [e.number - base for e in entries]
+    runs, numbers = (striping, [e.position for e in entries]), [e.number - base for e in entries]
     fields = (epoch, timestamp, writer, base, runs, ends, crcs, numbers)
     size = in_block or max(1, len(entries))
     blocks = [entries[i : i + size] for i in range(0, len(entries), size)]

@@ -27,14 +27,6 @@ def show_answer(method: str, answer: Answer) -> list[str]:
     return [f"{name} {value}"]
 
 
-def _show_highest(value: int | None) -> list[str]:
-    return [f"highest={_or_none(value)}"]
-
-
-def _show_max_position(value: Any) -> list[str]:
-    return [f"highest={_or_none(value.highest)} unwritten={_or_none(value.unwritten)}"]
-
-
 def _or_none(value: int | None) -> str:
     return "none" if value is None else "max" if value == OPEN_END else str(value)
 
@@ -102,15 +94,13 @@ def _show_writer(writer: bytes) -> str:
 
 
 def _show_stat(stat: Stat) -> list[str]:
-    parts = [f"epoch={stat.epoch}", *_show_highest(stat.highest)]
-    parts += [f"trim_point={_or_none(stat.trim_point)}"]
-    return [" ".join([*parts, f"entries={stat.entries}", f"bytes={stat.data_bytes}"])]
+    points = f"highest={_or_none(stat.highest)} trim_point={_or_none(stat.trim_point)}"
+    return [f"epoch={stat.epoch} {points} entries={stat.entries} bytes={stat.data_bytes}"]
 
 
 def _show_sealed(sealed: Sealed) -> list[str]:
-    parts = [*_show_highest(sealed.highest)]
-    parts += [] if sealed.start is None else [f"start={sealed.start}"]
-    return [" ".join(parts)]
+    start = "" if sealed.start is None else f" start={sealed.start}"
+    return [f"highest={_or_none(sealed.highest)}{start}"]
 
 
 def _show_fields(value: Any, count: int | None = None) -> str:
@@ -168,7 +158,6 @@ def _show_more(more: bool) -> list[str]:
 _SHOW: dict[str, Callable[..., list[str]]] = {
     "seal": _show_sealed,
     "write": lambda _fullness: [""],
-    "max_position": _show_max_position,
     "read": _show_read,
     "verify": _show_verified,
     "trim_to": _show_more,

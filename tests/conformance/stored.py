@@ -45,6 +45,22 @@ class Content:
         """The same with another value of a key."""
         return replace(self, omap={**self.omap, key: value})
 
+    def without(self, *keys: bytes) -> Content:
+        """The same without some keys, which it has."""
+        assert self.omap.keys() >= {*keys}
+        return replace(self, omap={k: v for k, v in self.omap.items() if k not in keys})
+
+    def replaced(self, old: bytes, new: bytes) -> Content:
+        """The same with other bytes, as many, wherever these are."""
+        assert len(old) == len(new)
+        attrs, omap = (
+            {key: value.replace(old, new) for key, value in each.items()}
+            for each in (self.attrs, self.omap)
+        )
+        changed = Content(attrs, omap, self.stream.replace(old, new))
+        assert changed != self
+        return changed
+
 
 class Door(Protocol):
     """Reads and replaces what is stored of an object, past all rules."""

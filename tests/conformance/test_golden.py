@@ -13,13 +13,13 @@ from . import golden
 from .golden import Taped, exchanges
 from .messages import METHODS, decode
 from .objects import Store
-from .transcript import HostWorld, Interpreter
+from .transcript import Interpreter
 
 
 @pytest.mark.parametrize("path", golden.CONVERSATIONS, ids=lambda path: path.stem)
 def test_golden_bytes(path: Path, store: Store, prefix: str) -> None:
     taped = Taped(store)
-    interpreter = Interpreter(HostWorld(taped, prefix))
+    interpreter = Interpreter(taped, prefix)
     for command, expected in golden.conversation(path):
         interpreter.run(command)
         if expected is not None:

@@ -1,4 +1,4 @@
-"""A head object and a directory against their models, over random histories."""
+"""A head object against its model, over random histories."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from .directory_model import DirectoryModel
 from .head_model import HeadModel
 from .histories import Machine, run_histories
-from .objects import Directory, Head, Store
+from .objects import Head, Store
 from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
 LOG_ID = 7
-NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
 CURSOR = st.sampled_from(["a", "b", "b.b", "_", "Z", "z" * 128, ".bad", ""])
 PRODUCER = st.sampled_from(["a", "a", "a", "a.b", "z" * 128, ".bad"])
 SEQUENCE = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
 PART = st.sampled_from([0, 1, 2**32 - 1])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
 DELIVERED = st.builds(Part, PRODUCER, SEQUENCE, PART, LOG_ID_SENT)
-LOG_IDS = st.integers(1, 2)
 FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
-ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
 
 
 class HeadMachine(Machine):
@@ -218,43 +214,5 @@ def _spoil(view: View, flaw: str) -> View:
     return view
 
 
-class DirectoryMachine(Machine):
-    """One history of one directory object."""
-
-    @initialize()
-    def make(self) -> None:
-        """Start without the object."""
-        self.real, self.model = Directory(self.store, self.name), DirectoryModel()
-        self.both("list")
-
-    @rule(name=NAME, log_id=LOG_IDS)
-    def add(self, name: str, log_id: int) -> None:
-        self.both("add", name, log_id)
-
-    @rule(name=NAME, log_id=LOG_IDS)
-    def remove(self, name: str, log_id: int) -> None:
-        self.both("remove", name, log_id)
-
-    @rule(after=st.one_of(st.just(""), NAME), count_max=st.sampled_from([1, 2, 4096]))
-    def list(self, after: str, count_max: int) -> None:
-        self.both("list", after, count_max)
-
-    @rule(address=ADDRESS)
-    def announce(self, address: str) -> None:
-        self.both("announce", address)
-
-    @rule(address=ADDRESS)
-    def withdraw(self, address: str) -> None:
-        self.both("withdraw", address)
-
-    @rule()
-    def find(self) -> None:
-        self.both("find")
-
-
 def test_head_object_agrees_with_model(store: Store, prefix: str, host: str) -> None:
     run_histories(HeadMachine, store, prefix, STEPS[host])
-
-
-def test_directory_agrees_with_model(store: Store, prefix: str, host: str) -> None:
-    run_histories(DirectoryMachine, store, prefix, STEPS[host])

@@ -148,8 +148,7 @@ def vanished(
     stripe = make(store, prefix)
     sound = door.load(prefix)
     offered = salvaged(stripe, position=SPANS[key][0])
-    without = {name: value for name, value in sound.omap.items() if name != key}
-    door.save(prefix, Content(sound.attrs, without, sound.stream))
+    door.save(prefix, sound.without(key))
     return stripe, sound, offered
 
 

@@ -255,8 +255,7 @@ class StripeMachine(Machine):
         **options: Any,
     ) -> None:
         """All pages together are what the model finds."""
-        shown = options.get("with_ids", False), options.get("without_data", False)
-        expected = self.model.select(epoch, *bounds, tags, every, *shown)
+        expected = self.model.select(epoch, *bounds, tags, every, **options)
         found: list[Any] = []
         gaps: list[Any] = []
         (start, end), wanted = bounds, sorted(tags)

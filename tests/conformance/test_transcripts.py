@@ -11,24 +11,18 @@ from pathlib import Path
 import pytest
 
 from .objects import Store
-from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
+from .transcript import Interpreter, format_file, parse_file
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
-each_transcript = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(
-            path, id=path.stem, marks=pytest.mark.long if path.stem == "stripe_large" else ()
-        )
-        for path in TRANSCRIPTS
-    ],
-)
+PARAMETERS = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem == "stripe_large" else ())
+    for path in TRANSCRIPTS
+]
 
 
-def check(path: Path, world: World, rewrite: bool) -> None:
+def check(path: Path, interpreter: Interpreter, rewrite: bool) -> None:
     """Run one transcript; on `rewrite`, write down what was answered instead of complaining."""
     blocks, rest = parse_file(path.read_text())
-    interpreter = Interpreter(world)
     wrong = []
     for block in blocks:
         try:
@@ -45,16 +39,16 @@ def check(path: Path, world: World, rewrite: bool) -> None:
         assert not wrong, "\n\n".join(wrong)
 
 
-@each_transcript
+@pytest.mark.parametrize("path", PARAMETERS)
 def test_host_follows_transcript(
     path: Path, store: Store, prefix: str, rewrite_transcripts: bool
 ) -> None:
-    check(path, HostWorld(store, prefix), rewrite_transcripts)
+    check(path, Interpreter(store, prefix), rewrite_transcripts)
 
 
-@each_transcript
+@pytest.mark.parametrize("path", [each for each in PARAMETERS if each.id != "directory"])
 def test_model_follows_transcript(path: Path) -> None:
-    check(path, ModelWorld(), rewrite=False)
+    check(path, Interpreter(), rewrite=False)
 
 
 def test_transcripts_are_in_canonical_form() -> None:

@@ -48,7 +48,7 @@ def gone(stripe: Stripe, positions: Sequence[int] = POSITIONS) -> list[int]:
 
 def test_missing_record_is_lost(stripe: Stripe, sound: Content, door: Door) -> None:
     for key, span in SPANS.items():
-        content = replace(sound, omap={k: v for k, v in sound.omap.items() if k != key})
+        content = sound.without(key)
         door.save(stripe.name, content)
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span), key
         states_of(stripe, POSITIONS)
@@ -92,8 +92,7 @@ def test_trim_corrects_counters(
         assert stripe.put(EPOCH, position, bytes(position + 1)).code == Code.OK
     content = door.load(prefix)
     vanished = sorted(key for key in content.omap if key.startswith(b"e."))[2]
-    left = {key: value for key, value in content.omap.items() if key != vanished}
-    door.save(prefix, replace(content, omap=left))
+    door.save(prefix, content.without(vanished))
 
     def held() -> tuple[int, int]:
         stat = stripe.stat(EPOCH).value

@@ -15,24 +15,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from . import replies
-from .directory_model import DirectoryModel
 from .head_model import HeadModel
 from .model import StripeModel
 from .objects import Directory, Head, Store, Stripe
 from .replies import Answer, Read
 from .requests import TIME, Entry, Grant, Part, View
 from .show import show_answer
-from .words import Words, stripe_view_of
+from .victims import kind_of
+from .words import arguments
 
 SEPARATOR = "----"
 COMMANDS = """
 seal EPOCH [existing] [start=N]
 write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG] [tags=TAGS]
 read EPOCH POSITIONS [bytes_max=N] [ids] [tags] [without_data]
-select EPOCH START END TAGS [every] [reverse] [entries_max=N] [bytes_max=N] [ids] [without_data]
+select EPOCH START END TAGS [all] [reverse] [entries_max=N] [bytes_max=N] [ids] [without_data]
 tags_check EPOCH [start=N] [end=N]
 tags_rebuild EPOCH [start=N] [end=N]
 tags_list EPOCH [start=N] [end=N]
@@ -145,75 +146,30 @@ def format_file(blocks: Iterable[Block], rest: Sequence[str]) -> str:
     return "\n".join([*lines, SEPARATOR, *answer, "", *rest]).rstrip("\n") + "\n"
 
 
-Objects = tuple[Stripe | StripeModel, Head | HeadModel, Directory | DirectoryModel]
-
-
-class World(Protocol):
-    """Where a transcript's objects live."""
-
-    counts_records: bool  # whether trim_to can tell that records are left
-
-    def open(self, name: str) -> Objects:
-        """The object of that name, as each of the three things that it may be."""
-        ...
-
-    def raw(self, name: str, method: str, payload: bytes) -> tuple[int, bytes] | None:
-        """Run a method as it is; None where bytes mean nothing."""
-        ...
-
-
-class HostWorld:
-    """Objects of a store, under names that start with `prefix`."""
-
-    counts_records = True
-
-    def __init__(self, store: Store, prefix: str) -> None:
-        self._store = store
-        self._prefix = prefix
-        self._objects: dict[str, Objects] = {}
-
-    def open(self, name: str) -> Objects:
-        """See `World`."""
-        store, full = self._store, f"{self._prefix}.{name}"
-        made = Stripe(store, full), Head(store, full), Directory(store, full)
-        return self._objects.setdefault(name, made)
-
-    def raw(self, name: str, method: str, payload: bytes) -> tuple[int, bytes]:
-        """See `World`."""
-        return self._store.execute(f"{self._prefix}.{name}", method, payload)
-
-
-class ModelWorld:
-    """Objects of the models, so that the transcripts check the models too."""
-
-    counts_records = False
-
-    def __init__(self) -> None:
-        self._objects: dict[str, tuple[StripeModel, HeadModel, DirectoryModel]] = {}
-
-    def open(self, name: str) -> Objects:
-        """See `World`."""
-        made = (StripeModel(), HeadModel(), DirectoryModel())
-        return self._objects.setdefault(name, made)
-
-    def raw(self, name: str, method: str, payload: bytes) -> None:
-        """See `World`."""
+Objects = tuple[Stripe | StripeModel, Head | HeadModel, Directory | None]
 
 
 class Interpreter:
-    """Runs commands against the objects of one world."""
+    """Runs commands against objects of a store, or of the models, so that they check those too."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._name = "object"
-        self._use(self._name)
+    def __init__(self, store: Store | None = None, prefix: str = "") -> None:
+        self._store = store
+        self._prefix = prefix
+        self._objects: dict[str, Objects] = {}
+        self._use("object")
 
     def _use(self, name: str) -> None:
-        self._name = name
-        self._stripe, self._head, self._directory = self._world.open(name)
+        self._name = name = f"{self._prefix}.{name}"
+        if name not in self._objects:
+            self._objects[name] = (
+                (Stripe(self._store, name), Head(self._store, name), Directory(self._store, name))
+                if self._store
+                else (StripeModel(), HeadModel(), None)
+            )
+        self._stripe, self._head, self._directory = self._objects[name]
 
     def run(self, command: str) -> list[str] | None:
-        """Run one command; the answer's lines, or None when the world can't tell."""
+        """Run one command; the answer's lines, or None when the models can't tell."""
         name, *words = shlex.split(command)
         if name == "object":
             self._use(words[0])
@@ -225,33 +181,27 @@ class Interpreter:
             return []
         if name == "raw":
             payload = bytes.fromhex("".join(words[1:]))
-            answer = self._world.raw(self._name, words[0], payload)
-            if answer is None:
+            if self._store is None:
                 return None
-            return [f"{replies.code_name(answer[0])} {answer[1].hex()}".rstrip()]
+            code, reply = self._store.execute(self._name, words[0], payload)
+            return [f"{replies.code_name(code)} {reply.hex()}".rstrip()]
         if name not in _GRAMMAR:
             raise ValueError(f"no command `{name}`")
-        answered = self._answer(name, Words(words))
-        if answered.value is not None and name == "trim_to" and not self._world.counts_records:
+        named = arguments(words, _GRAMMAR[name], self._stripe.striping, _OPTIONS)
+        answered = getattr(self, f"_{name}", partial(self._call, name))(**named)
+        if answered.value is not None and name == "trim_to" and self._store is None:
             return None
         return show_answer(name, answered)
 
-    def _answer(self, name: str, words: Words) -> Answer:
-        if name == "view_propose":
-            return self._view_propose(words)
-        arguments = words.arguments(_GRAMMAR[name], self._stripe.striping, _OPTIONS)
-        own = getattr(self, f"_{name}", None)
-        return own(**arguments) if own else self._call(name, arguments)
-
-    def _call(self, name: str, arguments: dict[str, Any]) -> Answer:
+    def _call(self, command: str, **arguments: Any) -> Answer:
         """Call a method of the object that has it; some are named after their object."""
-        kind, _, rest = name.partition("_")
+        kind, _, rest = command.partition("_")
         if kind in ("directory", "sequencer"):
             call = getattr(self._directory, rest)
         elif kind == "head":
             call = getattr(self._head, rest)
         else:
-            call = getattr(self._stripe, name, None) or getattr(self._head, name)
+            call = getattr(self._stripe if kind_of(command) is Stripe else self._head, command)
         return call(**arguments)  # type: ignore[no-any-return]
 
     def _seal(self, epoch: int, existing: bool = False, **options: Any) -> Answer:
@@ -276,23 +226,10 @@ class Interpreter:
             return answer
         return Answer(answer.code, (positions, self._stripe.striping, answer.value))
 
-    def _damaged(self) -> Answer:
-        return self._host().damaged()
-
-    def _salvage(self, position: int) -> Answer:
-        return self._host().salvage(position=position)
-
     def _heal(self, position: int) -> Answer:
         """Put back what is there."""
-        name, _, value, data = self._host().salvage(position=position).value
-        return self._host().heal(name, value, data)
-
-    def _version(self) -> Answer:
-        return self._host().version()
-
-    def _host(self) -> Stripe:
-        assert isinstance(self._stripe, Stripe), "models have no stored bytes"
-        return self._stripe
+        name, _, value, data = self._stripe.salvage(position=position).value
+        return self._stripe.heal(name, value, data)
 
     def _delivery_begin(self, timestamp: int = TIME, **part: Any) -> Answer:
         return self._head.delivery_begin(Part(**part), timestamp)
@@ -305,11 +242,5 @@ class Interpreter:
     ) -> Answer:
         return self._head.delivery_grant(Grant(Part(producer, sequence, part, log_id), **grant))
 
-    def _view_propose(self, words: Words) -> Answer:
-        base = words.number()
-        removed = words.flag("removed")
-        epoch, log_id = int(words.option("epoch", 0)), int(words.option("log_id", 7))
-        sequencer, options = words.option("sequencer", ""), words.prefixed("option.")
-        stripes = tuple(stripe_view_of(word) for word in words.rest())
-        view = View(epoch, log_id, removed, sequencer, stripes, options)
-        return self._head.view_propose(base, view)
+    def _view_propose(self, base: int, **view: Any) -> Answer:
+        return self._head.view_propose(base, View(**view))

@@ -34,11 +34,8 @@ class Victims:
         assert self.head.delivery_begin(Part("query", 3, 1)).code == Code.OK
         self.directory = Directory(store, f"{name}.directory")
         assert self.directory.add("held").code == Code.OK
-        self.names = (self.stripe.name, self.head.name, self.directory.name, f"{name}.missing")
 
-
-def targets(method: str, victims: Victims) -> tuple[str, str]:
-    """The object that a method is for, and one that it is not for."""
-    stripe, head, directory, missing = victims.names
-    found = {Directory: (directory, stripe), Head: (head, missing), Stripe: (stripe, head)}
-    return found[kind_of(method)]
+    def name_of(self, method: str) -> str:
+        """Return the name of the object that a method is for."""
+        found = {Directory: self.directory, Head: self.head, Stripe: self.stripe}
+        return found[kind_of(method)].name

@@ -15,84 +15,52 @@ from .wire import OPEN_END, following
 _MODES = ("advance", "create", "set")  # of cursor_commit, by their values
 
 
-class Words:
-    """A command's words: plain ones are taken in order, options by name."""
+def arguments(
+    words: list[str], grammar: list[str], striping: int, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """All words of a command, by the names that its grammar or `names` gives them.
 
-    def __init__(self, words: list[str]) -> None:
-        self._words = words
-
-    def next(self, default: str | None = None) -> str:
-        """The next plain word."""
-        if not self._words and default is not None:
-            return default
-        return self._words.pop(0)
-
-    def number(self) -> int:
-        """The next plain word, a number; `max` is the highest position there can be."""
-        return _number(self.next())
-
-    def flag(self, name: str) -> bool:
-        """Whether the word stands there; it is taken."""
-        found = name in self._words
-        if found:
-            self._words.remove(name)
-        return found
-
-    def option(self, name: str, default: object = None) -> str:
-        """The value of `name=value`; it is taken."""
-        for word in self._words:
-            if word.startswith(f"{name}="):
-                self._words.remove(word)
-                return word.partition("=")[2]
-        return default  # type: ignore[return-value]
-
-    def prefixed(self, prefix: str) -> dict[str, str]:
-        """All `prefixKEY=VALUE`, taken."""
-        found = [word for word in self._words if word.startswith(prefix)]
-        self._words = [word for word in self._words if word not in found]
-        pairs = (word.removeprefix(prefix).partition("=") for word in found)
-        return {key: value for key, _, value in pairs}
-
-    def rest(self) -> list[str]:
-        """The words left."""
-        left, self._words = self._words, []
-        return left
-
-    def arguments(
-        self, grammar: list[str], striping: int, names: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """All words of a command, by the names that its grammar or `names` gives them."""
-        found: dict[str, Any] = {}
-        for word in grammar:
-            name, equals, _ = word.strip("[]").partition("=")
-            if equals and (value := self.option(name)) is not None:
-                told = _tags(value) if name == "tags" else _number(value)
-                found[names.get(word, name)] = told
-            elif name.islower() and self.flag(name):
-                found[names.get(word, name)] = True
-        for word in grammar:
-            name = word.strip("[]")
-            if name.isupper() and (self._words or not word.startswith("[")):
-                found[name.lower()] = self._argument(name, striping)
-        if "[log_id=ID]" in grammar:
-            found.setdefault("log_id", 7)
-        return found
-
-    def _argument(self, name: str, striping: int) -> Any:
+    Plain ones are taken in order; flags and options may stand anywhere.
+    """
+    found: dict[str, Any] = {"log_id": 7} if "[log_id=ID]" in grammar else {}
+    named = {}
+    for word in grammar:
+        name, equals, _ = word.strip("[]").partition("=")
+        named[name, equals] = names.get(word, name)
+    plain: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name.startswith("option."):
+            found.setdefault("options", {})[name.removeprefix("option.")] = value
+        elif (name, equals) in named:
+            found[named[name, equals]] = (
+                _argument(name.upper(), value, striping) if equals else True
+            )
+        else:
+            plain.append(word)
+    for word in grammar:
+        name = word.strip("[]")
         if name == "ENTRIES":
-            return [entry for word in self.rest() for entry in entries_of(word, striping)]
-        word = self.next()
-        if name in ("NAME", "AFTER", "PRODUCER", "ADDRESS"):
-            return word
-        if name == "POSITIONS":
-            return _positions(word, striping)
-        if name == "TAGS":
-            return _tags(word)
-        if name == "STATE":
-            return _data(word)
-        if name == "WRITER":
-            return _data(word) if word.startswith("0x") else writer_id(word)
-        return _MODES.index(word) if name == "MODE" else _number(word)
+            found["entries"] = [entry for each in plain for entry in entries_of(each, striping)]
+        elif name == "STRIPES":
+            found["stripes"] = tuple(map(stripe_view_of, plain))
+        elif name.isupper() and (plain or not word.startswith("[")):
+            found[name.lower()] = _argument(name, plain.pop(0), striping)
+    return found
+
+
+def _argument(name: str, word: str, striping: int) -> Any:
+    if name in ("NAME", "AFTER", "PRODUCER", "ADDRESS", "SEQUENCER"):
+        return word
+    if name == "POSITIONS":
+        return _positions(word, striping)
+    if name == "TAGS":
+        return _tags(word)
+    if name == "STATE":
+        return _data(word)
+    if name == "WRITER":
+        return _data(word) if word.startswith("0x") else writer_id(word)
+    return _MODES.index(word) if name == "MODE" else _number(word)
 
 
 def _number(word: str) -> int:
