@@ -24,3 +24,10 @@ def set_clocks(
     time = SteadyTime(machine, round(second * 1e6))
     io.wall_clock_us = lambda: wall_us  # type: ignore[method-assign]
     io.steady_clock = lambda: time  # type: ignore[method-assign]
+
+
+def append_at(log: zlog.Log, *seconds: float) -> None:
+    """Append an entry at each of these times."""
+    for second in seconds:
+        set_clocks(log, second)
+        log.append(b"at %r" % second)

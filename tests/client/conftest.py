@@ -12,7 +12,7 @@ import zlog
 from ..support.local_sequencer import LocalSequencer
 from ..support.sequencer import SequencerProcess
 from ..support.stores import PLAIN, url_of
-from .faulty import WithoutSequencer
+from .faulty import FaultyStore, WithoutSequencer
 
 HOSTS = ("mem", "embedded", "ceph-bluestore", pytest.param(PLAIN, marks=pytest.mark.long))
 """The class does the same on memstore as on BlueStore: the conformance suite runs on both."""
@@ -85,6 +85,12 @@ def memory() -> Iterator[zlog.Store]:
 
 
 @pytest.fixture
+def faulty(memory: zlog.Store) -> FaultyStore:
+    """The same, without a fault until a test sets one."""
+    return FaultyStore(memory, lambda *_: None)
+
+
+@pytest.fixture
 def target() -> Iterator[zlog.Store]:
     """Another store in memory, for copies."""
     with zlog.connect("mem://") as opened:
@@ -103,6 +109,17 @@ def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
     running = LocalSequencer(plain)
     yield running
     running.stop()
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of 16 positions, so that a reader has some of them under way, and many to come."""
+    for name in (
+        "iterate._WINDOW_POSITIONS_FIRST",
+        "iterate.WINDOW_POSITIONS_MAX",
+        "select._WINDOW_BACKWARDS",
+    ):
+        monkeypatch.setattr(f"zlog._read.{name}", 16)
 
 
 @pytest.fixture

@@ -55,16 +55,23 @@ class FaultyStore(testing.FaultyStore):
 class Refusing(testing.FaultyStore):
     """A store whose OSDs refuse one method to this client, from a call of it on."""
 
-    def __init__(self, store: zlog.Store, method: str, first: int = 0) -> None:
+    def __init__(
+        self,
+        store: zlog.Store,
+        method: str,
+        first: int = 0,
+        refusal: Fate = Fate(effect=None, error=errno.EPERM),  # noqa: B008
+    ) -> None:
         super().__init__(store, self._fate)
         self._method = method
         self._left = first
+        self._refusal = refusal
 
     def _fate(self, call: StoreCall) -> Fate:
         if call.method != self._method:
             return AT_ONCE
         self._left -= 1
-        return AT_ONCE if self._left >= 0 else Fate(effect=None, error=errno.EPERM)
+        return AT_ONCE if self._left >= 0 else self._refusal
 
 
 class WithoutSequencer(FaultyStore):
@@ -160,36 +167,29 @@ def dies_at(number: int) -> Callable[[int, str], str | None]:
     return lambda at, _: "die" if at >= number else None
 
 
-def loses_first(method: str) -> Callable[[int, str], str | None]:
-    """Fault that loses the reply of the first call of ``method``."""
-    lost: list[int] = []
+def at_method(
+    method: str, action: Callable[[], object], number: int = 1, verdict: str | None = None
+) -> Callable[[int, str], str | None]:
+    """Fault that does something else just before the call of ``method`` of this number, from 1."""
+    seen = 0
 
-    def fault(at: int, called: str) -> str | None:
-        if called == method and not lost:
-            lost.append(at)
-            return "lose"
+    def fault(_: int, called: str) -> str | None:
+        nonlocal seen
+        seen += called == method
+        if called == method and seen == number:
+            action()
+            return verdict
         return None
 
     return fault
 
 
-def at_method(
-    method: str, action: Callable[[], object], number: int = 1
-) -> Callable[[int, str], None]:
-    """Fault that does something else just before the call of ``method`` of this number, from 1."""
-    seen = 0
-
-    def fault(_: int, called: str) -> None:
-        nonlocal seen
-        if called == method:
-            seen += 1
-            if seen == number:
-                action()
-
-    return fault
+def loses_first(method: str) -> Callable[[int, str], str | None]:
+    """Fault that loses the reply of the first call of ``method``."""
+    return at_method(method, lambda: None, verdict="lose")
 
 
-def dies_in(method: str, number: int) -> Callable[[int, str], None]:
+def dies_in(method: str, number: int) -> Callable[[int, str], str | None]:
     """Fault that kills the process before the call of ``method`` of this number."""
 
     def die() -> None:

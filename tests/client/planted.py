@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable
 from pathlib import Path
 
 import zlog
+from zlog._base.io import deadline_of
 from zlog._base.names import stripe_object
+from zlog._catalog.head import Head
+from zlog._io import BlockingIo, drive
+from zlog._layout.stripe_objects import seal as seal_objects
 from zlog._native import messages
 from zlog._native.local import EmbeddedStore
-from zlog._native.replies import decode_read
+from zlog._native.replies import ReadReply, decode_read
 from zlog._native.writes import encode_write
 from zlog.view import ObjectRef
 
-from ..conformance.stored import Content, door_to
+from ..conformance.stored import door_to
 
 
 def flip(store: zlog.Store, name: str, old: bytes, new: bytes) -> None:
     """Change stored bytes of an object, of the same number, as a disk does that fails."""
-    assert len(old) == len(new)
     if isinstance(store, EmbeddedStore):
         _flip_in_file(Path(store.path) / "data.mdb", old, new)
         return
     with door_to(store) as door:
-        found = door.load(name)
-        values = {key: value.replace(old, new) for key, value in found.omap.items()}
-        attrs = {key: value.replace(old, new) for key, value in found.attrs.items()}
-        damaged = Content(attrs, values, found.stream.replace(old, new))
-        assert damaged != found
-        door.save(name, damaged)
+        door.save(name, door.load(name).replaced(old, new))
 
 
 def _flip_in_file(path: Path, old: bytes, new: bytes) -> None:
@@ -91,11 +90,27 @@ def entry(
     return encode_write(epoch, 1, writer, ref.striping.packed, [position], [number], [data])
 
 
-def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
-    """Return which append stands at a position: its writer's id and its number."""
+def stored_at(log: zlog.Log, position: int) -> ReadReply:
+    """Return what an object answers about one position."""
     ref = log.view.object_of(position)
-    request = messages.read(log.view.epoch, True, 1 << 20, ref.striping.packed, [position])
+    request = messages.read(
+        log.view.epoch, True, 1 << 20, ref.striping.packed, [position], blocks=True
+    )
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    found = decode_read(reply, [position], None)
+    return decode_read(reply, [position], None)
+
+
+def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
+    """Return which append stands at a position: its writer's id and its number."""
+    found = stored_at(log, position)
     return found.writer(0), found.number(0)
+
+
+def leave_sealed(store: zlog.Store, refs: Iterable[ObjectRef]) -> int:
+    """Seal objects of `orders` and die before the view; returns the epoch."""
+    io = BlockingIo(store)
+    deadline = deadline_of(io, 10)
+    epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
+    assert not isinstance(drive(seal_objects(io, refs, epoch, deadline, start=0)), int)
+    return epoch

@@ -17,13 +17,8 @@ from .faulty import FaultyStore
 
 
 @pytest.fixture
-def store(memory: zlog.Store) -> FaultyStore:
-    return FaultyStore(memory, lambda *_: None)
-
-
-@pytest.fixture
-async def log(store: FaultyStore) -> AsyncIterator[aio.Log]:
-    async with await aio.Log.create(store, "orders", width=2, timeout=0.5) as opened:
+async def log(faulty: FaultyStore) -> AsyncIterator[aio.Log]:
+    async with await aio.Log.create(faulty, "orders", width=2, timeout=0.5) as opened:
         yield opened
 
 
@@ -49,11 +44,11 @@ async def test_append_is_a_coroutine(log: aio.Log) -> None:
     assert await asyncio.to_thread(elsewhere) == 8
 
 
-async def test_append_starts_when_awaited(store: FaultyStore, log: aio.Log) -> None:
-    before = store.operations
+async def test_append_starts_when_awaited(faulty: FaultyStore, log: aio.Log) -> None:
+    before = faulty.operations
     later = log.append(b"later")
     await asyncio.sleep(0.01)
-    assert store.operations == before
+    assert faulty.operations == before
     assert await log.append(b"first") == 0
     assert await later == 1
 
@@ -80,10 +75,10 @@ async def test_append_is_awaited_only_once(log: aio.Log) -> None:
     assert await log.tail() == 2
 
 
-async def test_a_cancelled_append_does_not_block_others(store: FaultyStore, log: aio.Log) -> None:
+async def test_a_cancelled_append_does_not_block_others(faulty: FaultyStore, log: aio.Log) -> None:
     """The entry was sent: whether it is in the log is left open, and here it is."""
     await log.append(b"0")
-    store.fault = lambda _, method: "lose" if method == "write" else None
+    faulty.fault = lambda _, method: "lose" if method == "write" else None
     with pytest.raises((TimeoutError, asyncio.TimeoutError)):
         await asyncio.wait_for(log.append(b"1"), 0.05)
     task = asyncio.create_task(log.append(b"2"))
@@ -91,7 +86,7 @@ async def test_a_cancelled_append_does_not_block_others(store: FaultyStore, log:
     task.cancel("enough")
     with pytest.raises(asyncio.CancelledError):
         await task
-    store.fault = lambda *_: None
+    faulty.fault = lambda *_: None
     assert await log.append(b"3") == 3
 
 
@@ -130,8 +125,8 @@ def test_a_task_that_ends_the_loop_does_not_lose_other_tasks() -> None:
         done.append(number)
 
     loop = asyncio.new_event_loop()
-    with zlog.connect("mem://") as store:
-        log = loop.run_until_complete(aio.Log.create(store, "orders"))
+    with zlog.connect("mem://") as faulty:
+        log = loop.run_until_complete(aio.Log.create(faulty, "orders"))
         tasks = [loop.create_task(append(log, number)) for number in range(5)]
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(asyncio.wait(tasks))

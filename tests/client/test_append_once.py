@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -13,39 +12,25 @@ from typing import cast
 import pytest
 
 import zlog
-from zlog import SequenceDiffers, SequenceSuperseded, testing
+from zlog import SequenceDiffers, SequenceSuperseded
 from zlog._append.exactly_once import _writer_id
 from zlog._append.producer_records import SequenceKey
 from zlog._base.codes import Code
 from zlog._native.new_entries import EntryColumn
-from zlog.testing import AT_ONCE, Fate, StoreCall
+from zlog.testing import Fate
 
 from ..conformance import wire
 from ..support.logs import data_of
 from .appending_once import ROWS, deliver, entries_in
-from .faulty import Died, FaultyStore, dies_in
+from .faulty import Died, FaultyStore, Refusing, dies_in
 from .planted import remove
 
 pytestmark = pytest.mark.usefixtures("small_rounds")
 
 
-def refusing(
-    store: zlog.Store, method: str, answer: tuple[int, bytes], *, after: int = 0
-) -> zlog.Store:
-    """A store that answers a method so, for good, once that was called so often."""
-    calls = itertools.count()
-
-    def fate(call: StoreCall) -> Fate:
-        if call.method != method or next(calls) < after:
-            return AT_ONCE
-        return Fate(effect=None, answer=answer)
-
-    return testing.FaultyStore(store, fate)
-
-
-def limit(number: int) -> tuple[int, bytes]:
-    """What a method answers at a limit."""
-    return Code.LIMIT_REACHED, wire.frame(wire.u64(number))
+def limit(number: int) -> Fate:
+    """What becomes of a call at a limit."""
+    return Fate(effect=None, answer=(Code.LIMIT_REACHED, wire.frame(wire.u64(number))))
 
 
 def test_repeated_sequence_is_appended_once_in_order(log: zlog.Log) -> None:
@@ -138,7 +123,7 @@ def test_recreated_producer_gets_new_append_ids(log: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "what", "hint"),
+    ("method", "refusal", "what", "hint"),
     [
         (
             "delivery_begin",
@@ -152,16 +137,21 @@ def test_recreated_producer_gets_new_append_ids(log: zlog.Log) -> None:
             "already stores 65,536 unfinished parts of this producer",
             "before=n",
         ),
-        ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
+        (
+            "delivery_grant",
+            Fate(effect=None, error=errno.ERANGE),
+            "has no position left",
+            "--rescue",
+        ),
         ("delivery_grant", limit(4096), "stores at most 4,096 grants", "into more parts"),
         ("delivery_done", limit(1024), "already has 1,024 producers", "zlog producer rm"),
     ],
 )
 def test_each_limit_error_has_hint(
-    memory: zlog.Store, method: str, answer: tuple[int, bytes], what: str, hint: str
+    memory: zlog.Store, method: str, refusal: Fate, what: str, hint: str
 ) -> None:
     zlog.Log.create(memory, "orders", width=2)
-    log = zlog.Log.open(refusing(memory, method, answer), "orders")
+    log = zlog.Log.open(Refusing(memory, method, refusal=refusal), "orders")
 
     def use() -> None:
         log.append_once(ROWS, producer="query", sequence=1)
@@ -174,8 +164,9 @@ def test_each_limit_error_has_hint(
 
 def test_positions_refused_by_a_limit_are_filled_at_once(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=2)
+    refusing = Refusing(memory, "delivery_grant", first=1, refusal=limit(4096))
     with pytest.raises(zlog.ZlogError, match="4,096 grants"):
-        deliver(refusing(memory, "delivery_grant", limit(4096), after=1))
+        deliver(refusing)
     log = zlog.Log.open(memory, "orders", hole_timeout=None)
     kinds = [item.kind if isinstance(item, zlog.Gap) else None for item in log.read_range()]
     assert kinds == [*[None] * 7, zlog.GapKind.FILLED]

@@ -184,10 +184,6 @@ def test_another_writers_entry_is_not_taken_for_a_delivered_one(memory: zlog.Sto
     assert Counter(entries_in(plain)) == Counter([*ROWS, ROWS[0]])
 
 
-def forget(store: zlog.Store) -> None:
-    zlog.Log.open(store, "orders").forget_producer("query")
-
-
 @pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])
 def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, method: str) -> None:
     """Also when the producer has come again, whose attempts have the same numbers."""
@@ -195,7 +191,7 @@ def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, met
         deliver(wrapped(served, dies_in("write", 1)))
 
     def forget_and_deliver() -> None:
-        forget(served)
+        zlog.Log.open(served, "orders").forget_producer("query")
         deliver(served)
         deliver(served)
 
@@ -207,14 +203,6 @@ def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, met
 each_way_to_end = pytest.mark.parametrize("before", [None, 5], ids=["forgotten", "before-5"])
 
 LATE = 60.0
-
-
-def say_done(store: zlog.Store, before: int | None) -> None:
-    with zlog.Log.open(store, "orders") as log:
-        if before is None:
-            log.forget_producer("query")
-        else:
-            log.complete_sequences("query", before=before)
 
 
 def comes_again(store: zlog.Store, number: int) -> zlog.Store:
@@ -268,6 +256,10 @@ def test_a_late_end_of_a_source_changes_nothing(memory: zlog.Store, before: int 
         assert deliver(memory) == len(ROWS)
 
     stopped = FaultyStore(memory, at_method("delivery_done", come_again, 2))
-    say_done(stopped, before)
+    with zlog.Log.open(stopped, "orders") as log:
+        if before is None:
+            log.forget_producer("query")
+        else:
+            log.complete_sequences("query", before=before)
     assert deliver(memory) == 0
     assert Counter(entries_in(memory)) == Counter([*ROWS, *ROWS])

@@ -10,29 +10,18 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._io import drive
-from zlog._native import messages
 from zlog._native.completions import CompletionQueue
-from zlog._native.replies import decode_read
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import after_first_grant, data_of, new_epoch
 from .faulty import FaultyStore, loses_first
+from .planted import append_at
 
 
 def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     """Return writer and number of every entry in the log, by position."""
-    found = {}
-    view = log.view
-    for ref in view.objects():
-        positions = ref.positions(0, log.tail())
-        request = messages.read(view.epoch, True, 1 << 20, ref.striping.packed, positions)
-        code, reply = log.store.execute(ref.name, "read", request)
-        assert code == 0
-        read = decode_read(reply, positions, None)
-        for i in range(len(read)):
-            if read.state(i) == 0:
-                found[positions[i]] = (read.writer(i), read.number(i))
-    return found
+    written = [item.position for item in log.read_range() if isinstance(item, zlog.Entry)]
+    return {position: append_at(log, position) for position in written}
 
 
 def test_moved_entry_keeps_append_id(memory: zlog.Store) -> None:

@@ -16,13 +16,8 @@ from .faulty import FaultyStore, loses_first
 
 
 @pytest.fixture
-def store(memory: zlog.Store) -> FaultyStore:
-    return FaultyStore(memory, lambda *_: None)
-
-
-@pytest.fixture
-async def log(store: FaultyStore) -> AsyncIterator[aio.Log]:
-    async with await aio.Log.create(store, "orders", width=4, timeout=0.3) as opened:
+async def log(faulty: FaultyStore) -> AsyncIterator[aio.Log]:
+    async with await aio.Log.create(faulty, "orders", width=4, timeout=0.3) as opened:
         yield opened
 
 
@@ -31,16 +26,16 @@ async def entries(log: aio.Log) -> list[bytes]:
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_concurrent_appends_share_operations(store: FaultyStore, log: aio.Log) -> None:
-    before = store.operations
+async def test_concurrent_appends_share_operations(faulty: FaultyStore, log: aio.Log) -> None:
+    before = faulty.operations
     positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(5000)))
     assert positions == list(range(5000))
-    assert store.operations - before <= 2 * 4 + 4  # two rounds of one write per object
+    assert faulty.operations - before <= 2 * 4 + 4  # two rounds of one write per object
     assert await entries(log) == [b"%d" % i for i in range(5000)]
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_concurrent_callers_fill_two_equal_rounds(store: FaultyStore, log: aio.Log) -> None:
+async def test_concurrent_callers_fill_two_equal_rounds(faulty: FaultyStore, log: aio.Log) -> None:
     """So that the store is busy with one while the callers of the other append again."""
     calls = 5
     writes = []
@@ -53,25 +48,25 @@ async def test_concurrent_callers_fill_two_equal_rounds(store: FaultyStore, log:
             await log.append(b"x")
 
     await log.append(b"first")
-    store.fault = count
+    faulty.fault = count
     await asyncio.gather(*(append() for _ in range(2000)))
     assert writes.count("write") == calls * 2 * 4  # 1000 in a round, on four objects each
 
 
-async def test_lone_append_is_one_operation(store: FaultyStore, log: aio.Log) -> None:
-    before = store.operations
+async def test_lone_append_is_one_operation(faulty: FaultyStore, log: aio.Log) -> None:
+    before = faulty.operations
     await log.append(b"alone")
-    assert store.operations - before == 1
+    assert faulty.operations - before == 1
 
 
-async def test_append_with_own_timeout_is_sent_alone(store: FaultyStore, log: aio.Log) -> None:
-    before = store.operations
+async def test_append_with_own_timeout_is_sent_alone(faulty: FaultyStore, log: aio.Log) -> None:
+    before = faulty.operations
     await asyncio.gather(*(log.append(b"x", timeout=5) for _ in range(3)))
-    assert store.operations - before == 3
+    assert faulty.operations - before == 3
 
 
-async def test_lost_reply_fails_only_affected_appends(store: FaultyStore, log: aio.Log) -> None:
-    store.fault = loses_first("write")
+async def test_lost_reply_fails_only_affected_appends(faulty: FaultyStore, log: aio.Log) -> None:
+    faulty.fault = loses_first("write")
     results = await asyncio.gather(
         *(log.append(b"%d" % i) for i in range(40)), return_exceptions=True
     )
@@ -110,10 +105,10 @@ async def test_an_invalid_entry_does_not_fail_others(log: aio.Log) -> None:
 
 
 async def test_appends_beyond_the_waiting_limit_wait(
-    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+    faulty: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "_WAITING_BYTES_MAX", 10_000)
-    async with await aio.Log.create(store, "much", width=4) as log:
+    async with await aio.Log.create(faulty, "much", width=4) as log:
         data = bytes(1000)
         tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
         await asyncio.sleep(0)
@@ -121,8 +116,8 @@ async def test_appends_beyond_the_waiting_limit_wait(
         assert await asyncio.gather(*tasks) == list(range(100))
 
 
-async def test_close_waits_for_appends_in_flight(store: FaultyStore) -> None:
-    log = await aio.Log.create(store, "closing", width=2)
+async def test_close_waits_for_appends_in_flight(faulty: FaultyStore) -> None:
+    log = await aio.Log.create(faulty, "closing", width=2)
     tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(20)]
     await asyncio.sleep(0)
     await log.close()
@@ -131,15 +126,15 @@ async def test_close_waits_for_appends_in_flight(store: FaultyStore) -> None:
 
 @pytest.mark.parametrize("waiting_bytes_max", [10_000, 1 << 20])
 async def test_no_append_waits_much_longer_than_its_time_out(
-    store: FaultyStore,
+    faulty: FaultyStore,
     monkeypatch: pytest.MonkeyPatch,
     waiting_bytes_max: int,
 ) -> None:
     """However many rounds are before it: what was not sent in time is not sent at all."""
     monkeypatch.setattr(gather, "ROUND_BYTES_MAX", 1000)
     monkeypatch.setattr(gather, "_WAITING_BYTES_MAX", waiting_bytes_max)
-    async with await aio.Log.create(store, "slow", width=4, timeout=0.3) as log:
-        store.fault = lambda _, method: "lose" if method == "write" else None
+    async with await aio.Log.create(faulty, "slow", width=4, timeout=0.3) as log:
+        faulty.fault = lambda _, method: "lose" if method == "write" else None
         began = time.monotonic()
         results = await asyncio.gather(
             *(log.append(bytes(1000)) for _ in range(40)), return_exceptions=True

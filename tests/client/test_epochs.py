@@ -22,6 +22,7 @@ from zlog.testing import run_virtually
 
 from ..support.logs import new_epoch
 from .faulty import FaultyStore, at_method, slow_io
+from .planted import leave_sealed
 
 SLOW = (0.01, 0.1)
 """Seconds an operation takes on a cluster with a lot to do."""
@@ -85,12 +86,7 @@ def test_refused_seal_stops_layout_change(memory: zlog.Store) -> None:
     epochs: list[int] = []
 
     def seal_the_last_one_and_die() -> None:
-        io = BlockingIo(memory)
-        deadline = deadline_of(io, 5)
-        epochs.append(drive(Head(io, "orders").epoch_next(deadline))[0])
-        sealed = drive(seal(io, [last], epochs[0], deadline, start=0))
-        assert not isinstance(sealed, int)
-        assert sealed[0].highest == 5
+        epochs.append(leave_sealed(memory, [last]))
 
     hooked = FaultyStore(memory, at_method("seal", seal_the_last_one_and_die))
     io = BlockingIo(hooked)
@@ -151,10 +147,7 @@ def test_removal_includes_newly_sealed_objects(memory: zlog.Store) -> None:
     objects = [ref.name for ref in log.view.objects()]
 
     def seal_above() -> None:
-        io = BlockingIo(memory)
-        deadline = deadline_of(io, 5)
-        epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
-        assert not isinstance(drive(seal(io, log.view.objects(), epoch, deadline, start=0)), int)
+        leave_sealed(memory, log.view.objects())
 
     zlog.Log.remove(FaultyStore(memory, at_method("remove", seal_above)), "orders")
     assert isinstance(memory, MemoryStore)

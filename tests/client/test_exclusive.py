@@ -8,25 +8,19 @@ import threading
 import pytest
 
 import zlog
-from zlog._native.writes import encode_write
 from zlog.view import ObjectRef
 
 from ..support.logs import data_without_gap
 from .faulty import Died, FaultyStore, WithoutSequencer
-from .planted import call, exists
+from .planted import exists, write
 
 
 def plant(log: zlog.Log, position: int, entry: bytes) -> ObjectRef:
     """Write to an exclusive log what its writer has on its way."""
     view = log.view
     assert view.writer is not None
-    ref = view.object_of(position)
-    writer = bytes.fromhex(view.writer.id)
-    request = encode_write(
-        view.epoch, 1, writer, ref.striping.packed, [position], [position], [entry]
-    )
-    call(log.store, ref.name, "write", request)
-    return ref
+    write(log, position, bytes.fromhex(view.writer.id), position, entry)
+    return view.object_of(position)
 
 
 def refused(log: zlog.Log, why: str) -> None:

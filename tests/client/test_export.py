@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import random
 import re
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from zlog import CopyDiffers, Entry, ExportDamaged
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info
 from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed
 
+from ..native.support import run
 from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY
 from .faulty import each_death
@@ -143,11 +141,6 @@ def small_export(memory: zlog.Store) -> bytes:
     return exported(log, cursors=True)
 
 
-def damaged(export: bytes, how: Callable[[bytes, int], bytes]) -> Iterator[tuple[int, bytes]]:
-    for at in range(len(export)):
-        yield at, how(export, at)
-
-
 DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
     "truncated": lambda export, at: export[:at],
     "flipped": lambda export, at: export[:at] + bytes((export[at] ^ 0x10,)) + export[at + 1 :],
@@ -162,7 +155,8 @@ def test_damaged_batch_is_not_imported(memory: zlog.Store, how: str) -> None:
     with zlog.connect("mem://") as whole_store:
         imported(whole_store, "copy", export)
         whole = [*zlog.Log.open(whole_store, "copy").read_range()]
-    for at, data in damaged(export, DAMAGES[how]):
+    for at in range(len(export)):
+        data = DAMAGES[how](export, at)
         with zlog.connect("mem://") as target:
             with pytest.raises(ExportDamaged) as told:
                 imported(target, "copy", data)
@@ -262,13 +256,8 @@ def test_export_and_import_bound_memory(tmp_path: Path) -> None:
     with zlog.connect(tmp_path / "store") as store, zlog.Log.create(store, "orders") as log:
         for _ in range(200):
             log.append(bytes(1 << 20))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(COPY), tmp_path / "store", tmp_path / "file"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    assert int(done.stdout) < 150 << 10, "in KiB"
+    most = run(COPY, tmp_path / "store", tmp_path / "file")
+    assert int(most) < 150 << 10, "in KiB"
     with zlog.connect(tmp_path / "store") as store, zlog.Log.open(store, "copy") as copy:
         assert sum(len(item.data) for item in copy.read_range() if isinstance(item, Entry)) == (
             200 << 20

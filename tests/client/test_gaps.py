@@ -129,11 +129,8 @@ def test_gap_details_cost_no_read_without_gaps(memory: zlog.Store) -> None:
     assert reads.count("read") == 4
 
 
-def test_windows_after_fill_are_requested_once(
-    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
+@pytest.mark.usefixtures("small_windows")
+def test_windows_after_fill_are_requested_once(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
     for _ in range(20):
         log.append_many([b"x"] * 15)
@@ -150,12 +147,8 @@ def test_windows_after_fill_are_requested_once(
     assert reads.count("read") == 20 + 3
 
 
-def test_gaps_are_merged_across_windows(
-    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
-    monkeypatch.setattr("zlog._read.select._WINDOW_BACKWARDS", 16)
+@pytest.mark.usefixtures("small_windows")
+def test_gaps_are_merged_across_windows(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0
     for position in range(50):

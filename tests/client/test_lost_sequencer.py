@@ -9,13 +9,11 @@ import pytest
 
 import zlog
 from zlog import Entry
-from zlog._base.io import deadline_of
-from zlog._catalog.head import Head
-from zlog._io import BlockingIo, drive
-from zlog._layout.stripe_objects import seal
+from zlog._io import drive
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore, dies_at
+from .planted import leave_sealed
 
 
 @pytest.fixture
@@ -35,14 +33,6 @@ def drop_sequencer(log: zlog.Log) -> None:
     """Go on without the sequencer, as a writer that can't reach it."""
     client = log._client
     drive(client.layout.drop_sequencer(client.layout.view, client.deadline()))
-
-
-def leave_sealed(log: zlog.Log) -> None:
-    """Die after sealing the objects and before bringing in the view."""
-    io = BlockingIo(log.store)
-    deadline = deadline_of(io, 10)
-    epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
-    assert not isinstance(drive(seal(io, newest(log).objects(), epoch, deadline, start=0)), int)
 
 
 def test_short_append_timeout_keeps_slow_sequencer(
@@ -100,7 +90,7 @@ def test_sealed_log_with_paused_sequencer_recovers(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     """A client that finishes an abandoned change spends little of its time on the sequencer."""
-    leave_sealed(log)
+    leave_sealed(log.store, newest(log).objects())
     sequencer.pause()
     began = time.monotonic()
     assert log.read(0).data == b"first"
@@ -111,7 +101,7 @@ def test_calls_with_short_timeout_recover_sealed_log(plain: zlog.Store) -> None:
     """No call has the patience to wait for a view that never comes; together they have."""
     log = zlog.Log.create(plain, "orders", width=2)
     log.append(b"first")
-    leave_sealed(log)
+    leave_sealed(log.store, newest(log).objects())
     end = time.monotonic() + 5
     while time.monotonic() < end:
         try:

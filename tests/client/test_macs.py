@@ -17,8 +17,6 @@ from zlog._append.same_id import AppendId, compare
 from zlog._base.io import deadline_of
 from zlog._base.mac import Key
 from zlog._io import drive
-from zlog._native import messages
-from zlog._native.replies import decode_read
 from zlog._native.writes import encode_write
 
 from ..support.logs import after_first_grant, data_of, fill_at, new_epoch
@@ -47,13 +45,7 @@ def one(memory: zlog.Store) -> Iterator[zlog.Log]:
 
 def stored(log: zlog.Log, position: int) -> bytes:
     """Return what is stored as the data of an entry, as the store's owner sees it."""
-    ref = log.view.object_of(position)
-    request = messages.read(
-        log.view.epoch, True, 1 << 20, ref.striping.packed, [position], blocks=True
-    )
-    code, reply = log.store.execute(ref.name, "read", request)
-    assert code == 0
-    return decode_read(reply, [position], None).data(0)
+    return planted.stored_at(log, position).data(0)
 
 
 def put_instead(log: zlog.Log, changed: dict[int, bytes]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -16,6 +13,8 @@ import zlog
 import zlog.aio
 import zlog.metrics
 from zlog import _client
+
+from ..native.support import run
 
 
 @pytest.fixture
@@ -93,7 +92,6 @@ def test_missing_packages_error_has_install_hint() -> None:
         "except zlog.ZlogError as error: print(error, '|', error.hint)"
     )
     for module, tracing in (("prometheus_client", False), ("opentelemetry", True)):
-        words = [sys.executable, "-c", code.format(module, tracing)]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, cwd="/")
-        assert "need" in done.stdout
-        assert "nstall" in done.stdout.partition("|")[2]
+        said = run(code.format(module, tracing))
+        assert "need" in said
+        assert "nstall" in said.partition("|")[2]

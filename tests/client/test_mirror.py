@@ -70,15 +70,8 @@ def test_readers_see_only_complete_mirror_rounds(source: zlog.Log, target: zlog.
     """A round that died half-way left entries above the tail, which no reader sees or fills."""
     mirrored(source, target, "copy")
     source.append_many([b"later"] * 30)
-    writes = 0
-
-    def fault(_: int, method: str) -> str | None:
-        nonlocal writes
-        writes += method == "write"
-        return "die" if writes > 2 else None
-
     with pytest.raises(Died):
-        mirrored(source, FaultyStore(target, fault), "copy")
+        mirrored(source, FaultyStore(target, dies_in("write", 3)), "copy")
     copy = zlog.Log.open(target, "copy", hole_timeout=0.01)
     epoch = messages.max_position(copy.view.epoch)
     refs = copy.view.objects()
@@ -100,13 +93,8 @@ def test_mirror_survives_layout_change(source: zlog.Log, target: zlog.Store) -> 
     mirrored(source, target, "copy")
     copy = zlog.Log.open(target, "copy")
     source.append_many(ENTRIES)
-    writes = itertools.count()
-
-    def fault(_: int, method: str) -> str | None:
-        return "die" if method == "write" and next(writes) else None
-
     with pytest.raises(Died):
-        mirrored(source, FaultyStore(target, fault), "copy")
+        mirrored(source, FaultyStore(target, dies_in("write", 2)), "copy")
     copy.reconfigure(width=2)
     assert copy.tail() == 100
     assert copy.view.live_stripe.start > 101

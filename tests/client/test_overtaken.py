@@ -16,6 +16,8 @@ from zlog._native.entry import from_timestamp
 from ..support.logs import leave_hole, raise_tail
 from .faulty import FaultyStore, WithoutSequencer
 
+pytestmark = pytest.mark.usefixtures("small_windows")
+
 UNITS = (1, 4)
 WINDOW = 16
 ENTRIES = 200
@@ -23,16 +25,6 @@ READERS = ("range", "follow", "columns")
 
 Item = Entry | Gap
 Seen = Callable[[Item], object]
-
-
-@pytest.fixture(autouse=True)
-def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows of 16 positions, so that a reader has some of them under way, and many to come."""
-    for name in (
-        "zlog._read.iterate._WINDOW_POSITIONS_FIRST",
-        "zlog._read.iterate.WINDOW_POSITIONS_MAX",
-    ):
-        monkeypatch.setattr(name, WINDOW)
 
 
 def several_stripes(store: zlog.Store, stripes: int = 3) -> None:

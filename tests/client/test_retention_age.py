@@ -17,18 +17,12 @@ from zlog.environment import SteadyTime
 
 from ..support.logs import leave_hole
 from . import planted
-from .clocks import set_clocks
+from .clocks import append_at, set_clocks
 from .faulty import FaultyStore, at_method
 from .transfers import mirrored
 
 DAY = 86400.0
 YEAR = 365 * DAY
-
-
-def append_at(log: zlog.Log, *seconds: float) -> None:
-    for second in seconds:
-        set_clocks(log, second)
-        log.append(b"at %r" % second)
 
 
 def round_at(

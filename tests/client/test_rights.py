@@ -28,11 +28,10 @@ def test_removal_without_all_rights_is_refused(memory: zlog.Store, method: str) 
     assert [entry.data for entry in log.read_range()] == [b"entry", b"more"]
 
 
-def _widen(log: zlog.Log) -> object:
-    return log.reconfigure(width=3)
-
-
-@pytest.mark.parametrize("change", [_widen, zlog.Log.writer, zlog.Log.read_only, zlog.Log.roll])
+@pytest.mark.parametrize(
+    "change",
+    [lambda log: log.reconfigure(width=3), zlog.Log.writer, zlog.Log.read_only, zlog.Log.roll],
+)
 def test_layout_change_without_view_right_is_refused(
     memory: zlog.Store, change: Callable[[zlog.Log], object]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 import zlog
 from zlog._append import gather
 
+from ..support.logs import data_of
 from ..support.threads import at_once
 from .faulty import Died, FaultyStore, loses_first
 
@@ -19,13 +20,8 @@ SECONDS = 30
 
 
 @pytest.fixture
-def store(memory: zlog.Store) -> FaultyStore:
-    return FaultyStore(memory, lambda *_: None)
-
-
-@pytest.fixture
-def log(store: FaultyStore) -> Iterator[zlog.Log]:
-    with zlog.Log.create(store, "orders", width=4, timeout=SECONDS) as opened:
+def log(faulty: FaultyStore) -> Iterator[zlog.Log]:
+    with zlog.Log.create(faulty, "orders", width=4, timeout=SECONDS) as opened:
         yield opened
 
 
@@ -33,10 +29,6 @@ def log(store: FaultyStore) -> Iterator[zlog.Log]:
 def threads() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(64) as pool:
         yield pool
-
-
-def entries(log: zlog.Log) -> list[bytes]:
-    return [item.data for item in log.read_range() if isinstance(item, zlog.Entry)]
 
 
 class Jam:
@@ -85,22 +77,22 @@ def append_beside(
 
 
 def test_waiting_appends_form_one_round(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
+    faulty: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, log)
-    before = store.operations
+    jam = Jam(faulty, log)
+    before = faulty.operations
     first, others = append_beside(jam, log, threads, 40)
     jam.end()
     assert first.result(SECONDS) == 0
     assert sorted(each.result(SECONDS) for each in others) == list(range(1, 41))
-    assert store.operations - before == 1 + 4
-    found = entries(log)
+    assert faulty.operations - before == 1 + 4
+    found = data_of(log.read_range())
     assert [found[each.result()] for each in others] == [b"%d" % i for i in range(40)]
 
 
-def test_concurrent_threads_share_rounds(store: FaultyStore, log: zlog.Log) -> None:
+def test_concurrent_threads_share_rounds(faulty: FaultyStore, log: zlog.Log) -> None:
     calls, count = 20, 32
-    before = store.operations
+    before = faulty.operations
 
     def append(number: int) -> list[int]:
         return [log.append(b"%d" % number) for _ in range(calls)]
@@ -108,15 +100,15 @@ def test_concurrent_threads_share_rounds(store: FaultyStore, log: zlog.Log) -> N
     positions = at_once(append, count)
     assert sorted(p for each in positions for p in each) == list(range(calls * count))
     assert all(each == sorted(each) for each in positions), "an append is behind its thread's last"
-    assert store.operations - before < calls * count / 2
-    found = entries(log)
+    assert faulty.operations - before < calls * count / 2
+    found = data_of(log.read_range())
     assert all(found[p] == b"%d" % i for i in range(count) for p in positions[i])
 
 
 def test_append_with_own_timeout_is_sent_alone(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
+    faulty: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, log)
+    jam = Jam(faulty, log)
     first, others = append_beside(jam, log, threads, 3)
     assert log.append(b"alone", timeout=SECONDS) == 1
     jam.end()
@@ -124,16 +116,15 @@ def test_append_with_own_timeout_is_sent_alone(
 
 
 def test_lost_reply_fails_only_affected_appends(
-    memory: zlog.Store, threads: ThreadPoolExecutor
+    memory: zlog.Store, faulty: FaultyStore, threads: ThreadPoolExecutor
 ) -> None:
-    store = FaultyStore(memory, lambda *_: None)
-    with zlog.Log.create(store, "orders", width=4, timeout=0.5) as log:
+    with zlog.Log.create(faulty, "orders", width=4, timeout=0.5) as log:
         lose = loses_first("write")
 
         def then() -> None:
-            store.fault = lose
+            faulty.fault = lose
 
-        jam = Jam(store, log, then)
+        jam = Jam(faulty, log, then)
         _, others = append_beside(jam, log, threads, 40)
         jam.end()
         errors = [each.exception(SECONDS) for each in others]
@@ -143,16 +134,15 @@ def test_lost_reply_fails_only_affected_appends(
     assert len({id(error) for error in lost}) == 10, "each has an error of its own"
     assert {error.positions for error in lost if isinstance(error, zlog.ZlogError)} == {(None,)}
     with zlog.Log.open(memory, "orders") as log:
-        assert len(entries(log)) == 41  # indeterminate: here it landed
+        assert len(data_of(log.read_range())) == 41  # indeterminate: here it landed
 
 
 def test_append_not_sent_in_time_is_not_written(
-    memory: zlog.Store, threads: ThreadPoolExecutor
+    faulty: FaultyStore, threads: ThreadPoolExecutor
 ) -> None:
     """The leader of the round that gathers gives up, and the others, each at its own time."""
-    store = FaultyStore(memory, lambda *_: None)
-    with zlog.Log.create(store, "orders", width=4, timeout=0.2) as log:
-        jam = Jam(store, log)
+    with zlog.Log.create(faulty, "orders", width=4, timeout=0.2) as log:
+        jam = Jam(faulty, log)
         first, others = append_beside(jam, log, threads, 5)
         errors = [each.exception(SECONDS) for each in others]
         assert {type(error) for error in errors} == {zlog.StoreTimeout}
@@ -161,13 +151,13 @@ def test_append_not_sent_in_time_is_not_written(
         }
         jam.end()
         assert first.result(SECONDS) == 0
-        assert entries(log) == [b"first"]
+        assert data_of(log.read_range()) == [b"first"]
 
 
 def test_appends_regroup_if_their_leader_times_out(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
+    faulty: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
-    jam = Jam(store, log)
+    jam = Jam(faulty, log)
     first = threads.submit(log.append, b"first")
     jam.arrived(1)
     log._shared._rounds.timeout = 0.2
@@ -184,17 +174,17 @@ def test_appends_regroup_if_their_leader_times_out(
 
 
 def test_an_interrupted_leader_leaves_other_appends_unanswered(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
+    faulty: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     def die(_: int, method: str) -> None:
         if method == "write":
-            store.fault = lambda *_: None
+            faulty.fault = lambda *_: None
             raise Died("interrupted")
 
     def then() -> None:
-        store.fault = die
+        faulty.fault = die
 
-    jam = Jam(store, log, then)
+    jam = Jam(faulty, log, then)
     first, others = append_beside(jam, log, threads, 5)
     jam.end()
     assert first.result(SECONDS) == 0
@@ -204,13 +194,13 @@ def test_an_interrupted_leader_leaves_other_appends_unanswered(
 
 
 def test_round_size_is_limited(
-    store: FaultyStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    faulty: FaultyStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "ROUND_ENTRIES_MAX", 4)
-    with zlog.Log.create(store, "orders", width=4, timeout=SECONDS) as log:
-        jam = Jam(store, log)
-        before = store.operations
+    with zlog.Log.create(faulty, "orders", width=4, timeout=SECONDS) as log:
+        jam = Jam(faulty, log)
+        before = faulty.operations
         first, others = append_beside(jam, log, threads, 10)
         jam.end()
         assert {each.result(SECONDS) for each in (first, *others)} == set(range(11))
-        assert store.operations - before == 1 + 4 + 4 + 2
+        assert faulty.operations - before == 1 + 4 + 4 + 2

@@ -15,11 +15,8 @@ import pytest
 import zlog
 from zlog import aio
 from zlog._base.deadline import Deadline
-from zlog._base.io import deadline_of
 from zlog._base.sequencer import parse_address
-from zlog._catalog.head import Head
-from zlog._io import BlockingIo, drive
-from zlog._layout.stripe_objects import seal
+from zlog._io import drive
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.session import Session
 from zlog.admin import sequencer_status
@@ -27,6 +24,7 @@ from zlog.seqr.limits import Limits
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import WithoutSequencer
+from .planted import leave_sealed
 
 HELLO = FRAME.pack(Kind.HELLO, 0, 0, 0, 1, 0)
 
@@ -164,10 +162,7 @@ def test_busy_sequencer_keeps_its_logs(
 def test_sealed_log_waits_for_busy_sequencer(plain: zlog.Store, single: LocalSequencer) -> None:
     """The sequencer is to finish what a client left that died, and is not sent away for others."""
     log = served(plain, single)
-    io = BlockingIo(plain)
-    deadline = deadline_of(io, 10)
-    epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
-    assert drive(seal(io, log.view.objects(), epoch, deadline, start=0)) is not None
+    epoch = leave_sealed(plain, log.view.objects())
     with crowd(single.address), pytest.raises(zlog.StaleEpoch, match="no newer view"):
         log.read(0, timeout=1.5)
     assert log.read(0).data == b"first"

@@ -14,21 +14,12 @@ from hypothesis import strategies as st
 import zlog
 
 from ..support.logs import leave_hole
+from .clocks import NOW, append_at
 from .faulty import FaultyStore
-
-START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
 
 
 def at(second: float) -> datetime:
-    return START + timedelta(seconds=second)
-
-
-def append_at(log: zlog.Log, *seconds: float) -> None:
-    """Append an entry at each of these times, by the writer's clock."""
-    for second in seconds:
-        moment = round(at(second).timestamp() * 1e6)
-        log._client.io.wall_clock_us = lambda moment=moment: moment  # type: ignore[method-assign]
-        log.append(b"at %r" % second)
+    return datetime.fromtimestamp(NOW + second, timezone.utc)
 
 
 def test_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:

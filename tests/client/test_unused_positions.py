@@ -92,17 +92,14 @@ async def test_followers_and_columns_pass_many_holes(
 ) -> None:
     log = zlog.Log.create(memory, "orders", width=4)
     log.append(b"first")
-    for _ in range(2):
-        leave_hole(log, GRANT_COUNT_MAX)
-    behind = log.append(b"behind")
+    behind = leave_holes(log, 2)
     async with await aio.Log.open(memory, "orders", hole_timeout=0.2) as reader:
         async for item in reader.follow(1):
             if isinstance(item, Entry):
                 assert item.position == behind
                 break
     again = zlog.Log.create(memory, "others", width=4)
-    leave_hole(again, GRANT_COUNT_MAX)
-    again.append(b"behind")
+    leave_holes(again, 1)
     waited.clear()
     columns = list(again.read_columns(hole_timeout=0.3))
     assert sum(waited) < 0.6

@@ -11,7 +11,7 @@ import pytest
 
 import zlog
 from zlog._base.names import wake_object
-from zlog.testing import Fate, StoreCall
+from zlog.testing import Fate, FaultyStore, StoreCall
 
 from ..support.stores import listed
 from ..support.waiting import wait_until
@@ -29,7 +29,8 @@ class Following:
         self.arrived: dict[int, float] = {}
         self._more = threading.Condition()
         self._plan = plan
-        self._log = zlog.Log.open(WithCount(store, self._judge), "orders")
+        judged = FaultyStore(store, self._judge, share_sequencer=False)
+        self._log = zlog.Log.open(judged, "orders")
         self._over = self._gone = False
         self._thread = threading.Thread(target=self._follow)
         self._thread.start()
@@ -66,19 +67,21 @@ class Following:
         assert self._gone
         self._log.close()
 
+    def assert_notified(self, append: Callable[[bytes], object]) -> None:
+        """Append entries: all but few come at once, as soon as the writer knows of the follower."""
+        late = 0
+        for position in range(8):
+            append(b"x")
+            came = time.monotonic()
+            late += self.wait(position) - came > SOON_SECONDS
+            time.sleep(0.02 if position else 1.1)
+        assert late < 3
+
     def end(self, append: Callable[[], object]) -> None:
         self._over = True
         append()
         self._thread.join()
         self._log.close()
-
-
-class WithCount(WithoutSequencer):
-    """Without a sequencer, and with a plan."""
-
-    def __init__(self, inner: zlog.Store, plan: Callable[[StoreCall], Fate]) -> None:
-        super().__init__(inner)
-        self.plan = plan
 
 
 def other(store: zlog.Store, store_url: str) -> zlog.Store:
@@ -102,13 +105,7 @@ def follow(store: zlog.Store, store_url: str) -> Iterator[Callable[..., Followin
 def test_notified_follower_rarely_polls(log: zlog.Log, follow: Callable[..., Following]) -> None:
     with log.writer() as writer:
         following = follow()
-        late = 0
-        for position in range(8):
-            writer.append(b"x")
-            came = time.monotonic()
-            late += following.wait(position) - came > SOON_SECONDS
-            time.sleep(0.02 if position else 1.1)  # until the writer knows of the follower
-        assert late < 3
+        following.assert_notified(writer.append)
         del following.calls[:]
         time.sleep(1.5)
         assert len(following.calls) < 15, following.calls  # ten a second, at the very most
@@ -143,13 +140,7 @@ def test_log_without_sequencer_notifies_followers(
 ) -> None:
     log = zlog.Log.create(WithoutSequencer(store), "orders", width=2)
     following = follow()
-    late = 0
-    for position in range(6):
-        log.append(b"x")
-        came = time.monotonic()
-        late += following.wait(position) - came > SOON_SECONDS
-        time.sleep(0.02 if position else 1.1)
-    assert late < 3
+    following.assert_notified(log.append)
     following.end(lambda: log.append(b"the last"))
 
 

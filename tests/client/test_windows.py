@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import platform
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,8 @@ import pytest
 import zlog
 from zlog import Entry
 from zlog._read.iterate import WINDOW_BYTES
+
+from ..native.support import run
 
 READ = """
     import pathlib, sys, zlog
@@ -36,23 +35,12 @@ READ_AGAIN = """
 """
 
 
-def printed(code: str, *arguments: object) -> int:
-    """Return the number that a Python process prints."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(code), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout)
-
-
 @pytest.mark.parametrize("read", ["read_range", "follow", "read_columns"])
 def test_unexpectedly_large_entries_end_window(tmp_path: Path, read: str) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders", width=4) as log:
         for _ in range(200):
             log.append(bytes(1 << 20))
-    anonymous = printed(READ, tmp_path, read)
+    anonymous = int(run(READ, tmp_path, read))
     assert anonymous < 120 << 10, "in KiB: six windows and the interpreter at most"
 
 
@@ -60,7 +48,7 @@ def test_unexpectedly_large_entries_end_window(tmp_path: Path, read: str) -> Non
 def test_replies_reuse_freed_memory(tmp_path: Path) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
         log.append_many([bytes(16 << 10)] * 2048)
-    assert printed(READ_AGAIN, tmp_path) < 2048, "page faults, for 32 MiB"
+    assert int(run(READ_AGAIN, tmp_path)) < 2048, "page faults, for 32 MiB"
 
 
 @pytest.mark.parametrize("large", [range(40), range(37, 40), range(1, 40, 7)])

@@ -115,16 +115,8 @@ class Replicated(FaultyStore):
 
     def damage(self, rank: int, name: str, old: bytes, new: bytes) -> None:
         """Replace bytes of one replica of an object, wherever they are."""
-        assert len(old) == len(new)
         door = MemoryDoor(self.replicas[rank])
-        found = door.load(name)
-        changed = Content(
-            {key: value.replace(old, new) for key, value in found.attrs.items()},
-            {key: value.replace(old, new) for key, value in found.omap.items()},
-            found.stream.replace(old, new),
-        )
-        assert changed != found
-        door.save(name, changed)
+        door.save(name, door.load(name).replaced(old, new))
 
     def alike(self, name: str) -> bool:
         """Whether all replicas of an object are the same."""
@@ -135,10 +127,7 @@ class Replicated(FaultyStore):
 def vanished_value(store: Replicated, rank: int, name: str, key: str) -> None:
     """Remove a key from one replica."""
     door = MemoryDoor(store.replicas[rank])
-    content = door.load(name)
-    omap = {each: value for each, value in content.omap.items() if each != key.encode()}
-    assert omap != content.omap
-    door.save(name, Content(content.attrs, omap, content.stream))
+    door.save(name, door.load(name).without(key.encode()))
 
 
 def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
