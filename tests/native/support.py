@@ -75,13 +75,14 @@ def interrupt_soon() -> None:
     threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
 
 
-def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+def start(code: str, *arguments: object, launcher: Sequence[str] = ()) -> subprocess.Popen[str]:
     """Start a Python process with pipes; ``sys.argv`` has the arguments.
 
     Isolated (-I), so that it imports the installed package and not the working directory.
     """
+    python = [*launcher, sys.executable, "-I", "-c"]
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", textwrap.dedent(code), *map(str, arguments)],
+        [*python, textwrap.dedent(code), *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

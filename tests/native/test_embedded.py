@@ -74,17 +74,18 @@ def trim_to(store: EmbeddedStore, position: int) -> int:
     return store.execute(OBJECT, "trim_to", request, SECONDS)[0]
 
 
+OPEN_WITH_UMASK = """
+    import os, sys
+    from zlog._native.local import EmbeddedStore
+    os.umask(int(sys.argv[2]))
+    EmbeddedStore(sys.argv[1]).sequencer()
+"""
+
+
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077], ids="{:03o}".format)
 def test_new_files_honour_umask(tmp_path: Path, umask: int) -> None:
-    code = """
-        import os, sys
-        from zlog._native import messages
-        from zlog._native.local import EmbeddedStore
-        os.umask(int(sys.argv[2]))
-        EmbeddedStore(sys.argv[1]).sequencer()
-    """
     folder = tmp_path / "store"
-    run(code, folder, umask)
+    run(OPEN_WITH_UMASK, folder, umask)
     assert mode_of(folder) == 0o777 & ~umask
     assert {path.name: mode_of(path) for path in folder.iterdir()} == dict.fromkeys(
         FILES, 0o666 & ~umask
@@ -92,17 +93,10 @@ def test_new_files_honour_umask(tmp_path: Path, umask: int) -> None:
 
 
 def test_recreated_sequencer_file_inherits_database_permissions(tmp_path: Path) -> None:
-    code = """
-        import os, sys
-        from zlog._native import messages
-        from zlog._native.local import EmbeddedStore
-        os.umask(0o077)
-        EmbeddedStore(sys.argv[1]).sequencer()
-    """
     EmbeddedStore(tmp_path).close()
     (tmp_path / "sequencer").unlink()
     (tmp_path / "data.mdb").chmod(0o660)
-    run(code, tmp_path)
+    run(OPEN_WITH_UMASK, tmp_path, 0o077)
     assert mode_of(tmp_path / "sequencer") == 0o660
 
 

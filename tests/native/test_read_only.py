@@ -259,9 +259,3 @@ def test_reading_process_must_close_before_writing(folder: Path) -> None:
     ):
         EmbeddedStore(folder)
     EmbeddedStore(folder).close()
-
-
-@pytest.mark.parametrize("url", ["{}?mode=rw", "{}?mode=", "{}?mode=ro&x=1", "{}#mode=ro"])
-def test_unknown_url_settings_are_refused(folder: Path, url: str) -> None:
-    with pytest.raises(ValueError, match=r"an embedded store accepts only \?mode=ro"):
-        zlog.connect(url.format(folder.as_uri()))

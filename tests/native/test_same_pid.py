@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 import zlog
 
-from .support import finish
+from .support import finish, start
 
 APPEND_AND_READ = """
     import os, sys, zlog
@@ -26,24 +24,13 @@ APPEND_AND_READ = """
 """
 
 
-def in_a_container(*arguments: object) -> subprocess.Popen[str]:
-    """Start a process with a PID namespace of its own, in which its pid is 1."""
-    command = ["unshare", "--pid", "--fork", sys.executable, "-I", "-c"]
-    return subprocess.Popen(
-        [*command, textwrap.dedent(APPEND_AND_READ), *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_processes_with_equal_pid_share_store(tmp_path: Path) -> None:
-    unshare = shutil.which("unshare")
-    if unshare is None or subprocess.run([unshare, "--pid", "--fork", "true"]).returncode != 0:
+    container = ["unshare", "--pid", "--fork"]  # a PID namespace of its own: its pid is 1
+    if not shutil.which("unshare") or subprocess.run([*container, "true"]).returncode != 0:
         pytest.skip("may not make a PID namespace here")
     with zlog.connect(tmp_path) as store:
         log = zlog.Log.create(store, "orders")
-        processes = [in_a_container(tmp_path) for _ in range(2)]
+        processes = [start(APPEND_AND_READ, tmp_path, launcher=container) for _ in range(2)]
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline() == "1\n"

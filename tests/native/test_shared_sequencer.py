@@ -125,10 +125,6 @@ def test_concurrent_processes_share_sequencer(tmp_path: Path) -> None:
     assert sorted(int(finish(process)) for process in processes) == [0, 1, 2, 3]
 
 
-def file_with_lock(directory: Path) -> Path:
-    return directory / "sequencer"
-
-
 # Where the slots lie in the file, and the mutex of the slot that LOG gets: its first member.
 FIRST_SLOT, SLOT_BYTES = 128, 128
 
@@ -137,7 +133,7 @@ def hold_lock_and_die(directory: Path) -> None:
     """Lock the log's slot in a child process, by the C library itself, and kill the child."""
     child = os.fork()
     if child == 0:
-        with file_with_lock(directory).open("r+b") as file:
+        with (directory / "sequencer").open("r+b") as file:
             memory = mmap.mmap(file.fileno(), 0)
             at = ctypes.addressof(ctypes.c_char.from_buffer(memory, FIRST_SLOT + LOG * SLOT_BYTES))
             if ctypes.CDLL(None).pthread_mutex_lock(ctypes.c_void_p(at)) == 0:
@@ -161,7 +157,7 @@ def test_killed_process_costs_one_activation(tmp_path: Path) -> None:
 def test_unusable_file_is_replaced(tmp_path: Path, damage: str) -> None:
     shared = SharedSequencer(tmp_path)
     assert shared.activate(LOG, EPOCH, 10)
-    path = file_with_lock(tmp_path)
+    path = tmp_path / "sequencer"
     content = bytearray(path.read_bytes())
     if damage == "reboot":
         content[16:52] = b"00000000-0000-0000-0000-000000000000"

@@ -22,16 +22,12 @@ class _Held(NamedTuple):
 class LockStore:
     """A store of a pool that has locks and nothing else.
 
-    It stands between several sequencers: each gets a `view` of its own, over which it can be cut
-    off from the store, so that nothing answers.
+    It stands between several sequencers: each gets a `StoreView` of its own, over which it can be
+    cut off from the store, so that nothing answers.
     """
 
     def __init__(self) -> None:
         self._locks: dict[str, list[_Held]] = {}
-
-    def view(self) -> StoreView:
-        """The store as one sequencer sees it."""
-        return StoreView(self)
 
     def clear(self) -> None:
         """Remove the object with all its locks."""

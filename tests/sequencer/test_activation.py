@@ -79,7 +79,8 @@ async def test_epoch_lives_until_log_changes(log, store, stores, sequencer):
     assert not await here.lives(where, epoch + 1)
     with pytest.raises(LogNotFound):
         await here.lives(where._replace(log_id=1), epoch)
-    await take_epoch(stores.first)  # by a client that died then
+    # By a client that died then.
+    await Head(stores.first, "orders").epoch_next(deadline_of(stores.first, 10))
     assert not await here.lives(where, epoch)
     epoch = (await here.activate(where)).epoch
     assert await here.lives(where, epoch)
@@ -87,10 +88,6 @@ async def test_epoch_lives_until_log_changes(log, store, stores, sequencer):
     zlog.Log.remove(store, "orders")
     with pytest.raises(LogNotFound):
         await here.lives(where, epoch)
-
-
-async def take_epoch(io) -> None:
-    await Head(io, "orders").epoch_next(deadline_of(io, 10))
 
 
 async def test_epoch_refused_by_object_is_dead(log, store, stores, sequencer):

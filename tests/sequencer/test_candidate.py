@@ -18,7 +18,7 @@ from zlog.seqr.namespaces import Namespace
 from zlog.testing import run_virtually
 
 from ..client.faulty import slow_io
-from .locks import LockStore
+from .locks import LockStore, StoreView
 
 LEASE = 3.0
 _numbers = itertools.count()
@@ -33,7 +33,7 @@ class Host:
     ) -> None:
         self.name = name
         self.guest = guest
-        self.store = store.view()
+        self.store = StoreView(store)
         self.io = slow_io(self.store, len(name), latency / 2, latency)
         self.heard: list[str] = []
         self.gone: set[str] = set()  # the addresses without a listener, as it sees them
