@@ -14,7 +14,7 @@ import zlog.aio
 from zlog import Entry, Gap, GapKind
 
 from ..support.logs import after_first_grant, data_of, leave_hole
-from .faulty import FaultyStore
+from .faulty import FaultyStore, at_method
 
 UNITS = (1, 4)
 
@@ -68,12 +68,8 @@ def test_reader_may_leave_holes_unfilled(sequenced: zlog.Log) -> None:
 def test_fill_accepts_entry_trimmed_concurrently(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     log.append_many([b"a", b"b"])
-
-    def trim(_: int, method: str) -> None:
-        if method == "read":
-            log.trim(0)
-
-    other = zlog.Log.open(FaultyStore(memory, trim), "orders")
+    trims = at_method("read", lambda: log.trim(0))
+    other = zlog.Log.open(FaultyStore(memory, trims), "orders")
     other.fill(0)
     with pytest.raises(
         zlog.AlreadyWritten, match="position 1 of log 'orders' already holds an entry"

@@ -76,16 +76,6 @@ def test_distant_failures_do_not_accumulate(log: zlog.Log, sequencer: LocalSeque
     assert newest(log) == before
 
 
-def test_paused_sequencer_is_dropped_after_timeout(
-    log: zlog.Log, sequencer: LocalSequencer
-) -> None:
-    sequencer.pause()
-    began = time.monotonic()
-    assert log.append(b"second") == 1
-    assert 0.5 <= time.monotonic() - began < 5
-    assert newest(log).sequencer == ""
-
-
 def test_sealed_log_with_paused_sequencer_recovers(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:

@@ -16,7 +16,7 @@ from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import data_without_gap
-from .faulty import FaultyStore
+from .faulty import FaultyStore, at_method
 from .planted import exists
 
 
@@ -77,13 +77,7 @@ async def test_concurrent_rolls_end_stripe_once(memory: zlog.Store) -> None:
         await log.append(b"first")
         ended = log.view.live_stripe
         other = zlog.Log.open(memory, "orders")
-        ends = iter([other.roll])
-
-        def end(_: int, method: str) -> None:
-            for each in ends if method == "epoch_next" else ():
-                each()
-
-        late = zlog.Log.open(FaultyStore(memory, end), "orders")
+        late = zlog.Log.open(FaultyStore(memory, at_method("epoch_next", other.roll)), "orders")
         view = late.roll()
         assert [stripe.id for stripe in view.stripes[:-1]] == [ended.id]
         assert view.live_stripe == other.view.live_stripe

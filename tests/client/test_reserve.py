@@ -11,7 +11,7 @@ from zlog import GapKind
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import new_epoch
-from .faulty import FaultyStore
+from .faulty import FaultyStore, at_method
 
 
 def contents(log: zlog.Log) -> list[bytes | str]:
@@ -143,14 +143,12 @@ def test_reservation_survives_loss_of_sequencer(plain: zlog.Store) -> None:
 def test_reserve_retries_after_layout_change(memory: zlog.Store, change: str) -> None:
     """Between the grant and its mark in the head: others may get the positions of the grant."""
     other = zlog.Log.create(memory, "orders", width=2)
-    changes = iter([CHANGES[change]])
 
-    def meanwhile(_: int, method: str) -> None:
-        for each in changes if method == "tail_raise" else ():
-            each(other)
-            other.append(b"other's")
+    def meanwhile() -> None:
+        CHANGES[change](other)
+        other.append(b"other's")
 
-    with zlog.Log.open(FaultyStore(memory, meanwhile), "orders") as log:
+    with zlog.Log.open(FaultyStore(memory, at_method("tail_raise", meanwhile)), "orders") as log:
         for position in log.reserve(2):
             log.write(position, b"reserved")
     assert contents(other) == [b"other's", b"reserved", b"reserved"]
@@ -158,9 +156,8 @@ def test_reserve_retries_after_layout_change(memory: zlog.Store, change: str) ->
 
 @pytest.mark.parametrize("fault", ["lose", "twice"])
 def test_write_with_lost_reply_can_be_repeated(memory: zlog.Store, fault: str) -> None:
-    faults = iter([fault])
     zlog.Log.create(memory, "orders")
-    store = FaultyStore(memory, lambda _, method: next(faults, None) if method == "write" else None)
+    store = FaultyStore(memory, at_method("write", lambda: None, verdict=fault))
     with zlog.Log.open(store, "orders", timeout=0.2) as log:
         (position,) = log.reserve()
         if fault == "lose":

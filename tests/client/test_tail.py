@@ -122,15 +122,13 @@ def test_tail_query_tolerates_concurrent_trim() -> None:
         beside = WithoutSequencer(inner)
         other = zlog.Log.create(beside, "orders", width=2)
         positions = other.append_many([b"entry"] * 10)
-        waiting = ["overtake"]
 
-        def overtake(_: int, method: str) -> None:
-            if method == "max_position" and waiting:
-                waiting.clear()
-                other.reconfigure(width=4)
-                positions.append(other.append(b"in the new stripe"))
-                other.trim_to(positions[-1])
+        def overtake() -> None:
+            other.reconfigure(width=4)
+            positions.append(other.append(b"in the new stripe"))
+            other.trim_to(positions[-1])
 
-        with zlog.Log.open(WithoutSequencer(inner, overtake), "orders") as log:
+        overtaken = WithoutSequencer(inner, at_method("max_position", overtake))
+        with zlog.Log.open(overtaken, "orders") as log:
             assert log.tail() == positions[-1] + 1 == 11
         other.close()

@@ -18,9 +18,9 @@ from zlog._io import AsyncioIo, BlockingIo, drive
 from zlog._native.completions import CompletionQueue
 from zlog._native.local import MemoryStore
 from zlog.store import RequestPayload
-from zlog.testing import FaultyStore
+from zlog.testing import Fate
 
-from .faulty import WithoutSequencer
+from .faulty import Refusing, WithoutSequencer
 
 
 class Asked(WithoutSequencer):
@@ -115,20 +115,13 @@ def health(*messages: str) -> dict[str, object]:
     return {"status": "HEALTH_ERR", "checks": {"POOL_FULL": {"detail": detail}}}
 
 
-class FullStore(FaultyStore):
+class FullStore(Refusing):
     """Takes no entries, and has a monitor that knows why."""
 
     def __init__(self, store: zlog.Store, answer: tuple[int, bytes]) -> None:
-        super().__init__(store)
+        super().__init__(store, "write", refusal=Fate(effect=None, error=errno.ETIMEDOUT))
         self.pool = "logs"
         self._answer = answer
-
-    def execute(
-        self, object: str, method: str, payload: bytes, timeout: float | None = None
-    ) -> tuple[int, bytes]:
-        if method == "write":
-            return -errno.ETIMEDOUT, b""
-        return super().execute(object, method, payload, timeout)
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
         assert json.loads(command) == {"prefix": "health", "detail": "detail", "format": "json"}

@@ -22,7 +22,7 @@ from zlog.seqr.election.maintenance import Duties
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
 
-from ..client.faulty import FaultyStore, Refusing
+from ..client.faulty import FaultyStore, Refusing, at_method
 from .fakes import until
 
 HERE, FORMER = "tcp://127.0.0.1:1", "tcp://127.0.0.1:2"
@@ -317,11 +317,7 @@ async def test_leader_trims_logs_by_retention(memory, monkeypatch, caplog):
         log.append_many([b"entry"] * 10)
     for log in (trimmed, broken):
         log.set_retention(zlog.Retention(entries=3))
-    failures = iter(("fail",))
-
-    def fault(_: int, method: str) -> str | None:
-        return next(failures, None) if method == "trim_point_raise" else None
-
+    fault = at_method("trim_point_raise", lambda: None, verdict="fail")
     async with Sequencer(FaultyStore(memory, fault)):
         await until(lambda: trimmed.stat().trim_point == broken.stat().trim_point == 7)
     assert kept.stat().trim_point == 0
