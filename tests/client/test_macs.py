@@ -19,7 +19,7 @@ from zlog._base.mac import Key
 from zlog._io import drive
 from zlog._native.writes import encode_write
 
-from ..support.logs import after_first_grant, data_of, fill_at, new_epoch
+from ..support.logs import after_first_grant, by_position, data_of, fill_at, new_epoch
 from . import planted
 from .transfers import exported, imported, mirrored
 
@@ -63,11 +63,7 @@ def put_instead(log: zlog.Log, changed: dict[int, bytes]) -> None:
 
 def kinds(items: Sequence[zlog.Entry | zlog.Gap]) -> list[object]:
     """Return the data of entries and the kinds of gaps, position by position."""
-    found: list[object] = []
-    for item in items:
-        one = item.data if isinstance(item, zlog.Entry) else item.kind
-        found += [one] * (item.end - item.position)
-    return found
+    return [*by_position(items).values()]
 
 
 def documented_mac(key: bytes, log: zlog.Log, position: int, data: bytes) -> bytes:

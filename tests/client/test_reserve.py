@@ -10,26 +10,20 @@ import zlog
 from zlog import GapKind
 
 from ..support.local_sequencer import LocalSequencer
-from ..support.logs import new_epoch
+from ..support.logs import by_position, new_epoch
 from .faulty import FaultyStore, at_method
 
 
-def contents(log: zlog.Log) -> list[bytes | str]:
+def contents(log: zlog.Log) -> list[bytes | GapKind]:
     """What stands at each position."""
-    found: list[bytes | str] = []
-    for item in log.read_range(hole_timeout=None):
-        if isinstance(item, zlog.Entry):
-            found.append(item.data)
-        else:
-            found += [item.kind.value] * item.positions
-    return found
+    return [*by_position(log.read_range(hole_timeout=None)).values()]
 
 
 def test_reserved_positions_are_written_later_in_any_order(sequenced: zlog.Log) -> None:
     assert sequenced.append(b"before") == 0
     first, second, third = sequenced.reserve(3)
     assert sequenced.append(b"after") == 4
-    assert contents(sequenced) == [b"before", *["unwritten"] * 3, b"after"]
+    assert contents(sequenced) == [b"before", *[GapKind.UNWRITTEN] * 3, b"after"]
     for position in (third, first, second):
         sequenced.write(position, b"at %d" % position)
     assert contents(sequenced) == [b"before", b"at 1", b"at 2", b"at 3", b"after"]

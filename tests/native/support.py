@@ -96,6 +96,6 @@ def finish(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def run(code: str, *arguments: object) -> str:
+def run(code: str, *arguments: object, launcher: Sequence[str] = ()) -> str:
     """Run a Python process that must succeed, and return its output."""
-    return finish(start(code, *arguments))
+    return finish(start(code, *arguments, launcher=launcher))

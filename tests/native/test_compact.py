@@ -8,8 +8,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,7 @@ import zlog
 from zlog import StoreReadOnly, StoreUnavailable, ZlogError
 from zlog._native.local import EmbeddedStore
 
-from .support import FILES, SECONDS, finish, read, seal, start, write
+from .support import FILES, SECONDS, finish, read, run, seal, start, write
 from .test_embedded import trim_to
 
 ENTRY = bytes(10_000)
@@ -254,42 +252,31 @@ COMPACT_AND_DIE = """
 
 
 @pytest.fixture(scope="module")
-def die(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that kills."""
+def die(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words that run a command with the library that kills."""
     folder = tmp_path_factory.mktemp("die")
     (folder / "die.c").write_text(DIE)
     library = folder / "die.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, folder / "die.c", "-ldl"], check=True)
-    return library
+    return ["env", f"LD_PRELOAD={library}"]
 
 
-def run_with(die: Path, code: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run Python with the library."""
-    return subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(code), *map(str, words)],
-        env={**os.environ, "LD_PRELOAD": str(die)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-
-
-def deaths(folder: Path, die: Path) -> Iterator[Path]:
+def deaths(folder: Path, die: list[str]) -> Iterator[Path]:
     """Compact a copy of the store, killed before each step in turn."""
     for number in range(1000):
         copy = folder.with_name(f"copy-{number}")
         shutil.copytree(folder, copy)
-        done = run_with(die, COMPACT_AND_DIE, copy, number)
+        process = start(COMPACT_AND_DIE, copy, number, launcher=die)
+        output, _ = process.communicate(timeout=SECONDS)
         yield copy
-        if done.stdout == "done\n":
+        if output == "done\n":
             return
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert process.returncode == -signal.SIGKILL
         shutil.rmtree(copy)
 
 
 @pytest.mark.long
-def test_compaction_survives_kill_at_any_step(folder: Path, die: Path) -> None:
+def test_compaction_survives_kill_at_any_step(folder: Path, die: list[str]) -> None:
     whole = size_of(folder)
     sizes = set()
     for copy in deaths(folder, die):
@@ -321,6 +308,6 @@ COMPACT_UNSYNCED = """
 """
 
 
-def test_unsynced_rename_blocks_writes(folder: Path, die: Path) -> None:
-    done = run_with(die, COMPACT_UNSYNCED, folder)
-    assert done.stdout.split() == ["refused", "refused", "refused", "taken"], done.stderr
+def test_unsynced_rename_blocks_writes(folder: Path, die: list[str]) -> None:
+    said = run(COMPACT_UNSYNCED, folder, launcher=die)
+    assert said.split() == ["refused", "refused", "refused", "taken"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import zlog
 from zlog._base.deadline import Deadline
@@ -65,27 +66,17 @@ class LocalSequencer:
 
     def withdraw(self) -> None:
         """Take the offer back, for good; logs that have the sequencer keep it."""
-        ended = threading.Event()
-
-        def end() -> None:
-            self._election._leading.pop(self._stores.home).cancel()
-            ended.set()
-
-        self._loop.call_soon_threadsafe(end)
-        assert ended.wait(_SECONDS)
+        self._do(lambda: self._election._leading.pop(self._stores.home).cancel())
         drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
     def hand_out(self, count: int) -> None:
         """Have the sequencer hand out that many positions of each log, at once."""
-        done = threading.Event()
 
         def hand_out() -> None:
             for log in self._server._machine._logs.values():
                 log.tail += count
-            done.set()
 
-        self._loop.call_soon_threadsafe(hand_out)
-        assert done.wait(_SECONDS)
+        self._do(hand_out)
 
     def pause(self) -> None:
         """Answer nothing, and keep all connections, as a process does after SIGSTOP."""
@@ -105,17 +96,14 @@ class LocalSequencer:
 
     def vanish(self) -> None:
         """Be gone for all others, as a process that was killed; only ``stop`` is of use then."""
-        gone = threading.Event()
 
         def vanish() -> None:
             self._election._leading.pop(self._stores.home).cancel()
             self._server._listener.close()  # type: ignore[union-attr]
             for peer in list(self._server._peers.values()):
                 peer.abort()
-            gone.set()
 
-        self._loop.call_soon_threadsafe(vanish)
-        assert gone.wait(_SECONDS)
+        self._do(vanish)
 
     def stop(self) -> None:
         """Stop cleanly; the logs go on without it."""
@@ -123,6 +111,14 @@ class LocalSequencer:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(_SECONDS)
         assert not self._thread.is_alive()
+
+    def _do(self, action: Callable[[], object]) -> None:
+        """Do something in the sequencer's thread."""
+
+        async def do() -> None:
+            action()
+
+        asyncio.run_coroutine_threadsafe(do(), self._loop).result(_SECONDS)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())

@@ -33,6 +33,15 @@ def data_without_gap(log: zlog.Log, start: int = 0) -> list[bytes]:
     return data_of(items)
 
 
+def by_position(items: Iterable[zlog.Entry | zlog.Gap]) -> dict[int, bytes | zlog.GapKind]:
+    """Return the data of an entry or the kind of a gap for each position."""
+    return {
+        position: item.data if isinstance(item, zlog.Entry) else item.kind
+        for item in items
+        for position in range(item.position, item.end)
+    }
+
+
 def tags_of(entry: bytes) -> tuple[str, ...]:
     """Return up to two tags of an entry, by what it is: every third one has none."""
     kind = crc32(entry) % 3

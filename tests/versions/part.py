@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any
 
 import zlog
@@ -40,12 +39,3 @@ class Part(ABC):
 def sound(log: zlog.Log) -> None:
     """Fail where an audit finds damage."""
     assert [finding for finding in log.check() if finding.serious] == []
-
-
-def told(items: Iterable[zlog.Entry | zlog.Gap]) -> dict[int, bytes | zlog.GapKind]:
-    """What is at each position."""
-    return {
-        position: item.data if isinstance(item, zlog.Entry) else item.kind
-        for item in items
-        for position in range(item.position, item.end)
-    }

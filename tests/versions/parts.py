@@ -13,8 +13,8 @@ import zlog
 
 from ..client.faulty import Died, FaultyStore
 from ..client.transfers import mirrored
-from ..support.logs import data_of, leave_hole
-from .part import Part, sound, told
+from ..support.logs import by_position, data_of, leave_hole
+from .part import Part, sound
 from .services import Objects
 
 LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
@@ -72,7 +72,7 @@ class Orders(Part):
         with self.open(store) as log:
             assert log.view.options["owner"] == "shop"
             assert [(each.width, each.stripe_unit) for each in log.stripes()] == [(2, 1), (4, 4)]
-            assert told(log.read_range(0)) == ORDERS
+            assert by_position(log.read_range(0)) == ORDERS
             assert log.read(19).tags == ("eu", "paid")
             assert [(c.name, c.position) for c in log.cursors()] == [("reader", 5)]
             assert [(s.name, s.parts) for s in log.producers()] == [("query", 1)]
@@ -90,7 +90,7 @@ class Orders(Part):
             end = log.append(b"on")
             expected = {**ORDERS, 20: b"now", 21: b"more", end: b"on"}
             expected.update(dict.fromkeys(range(5), zlog.GapKind.TRIMMED))
-            assert told(log.read_range(0)) == expected
+            assert by_position(log.read_range(0)) == expected
             sound(log)
 
 
@@ -190,7 +190,8 @@ class Compacted(Part):
             self._found(log, LEFT)
 
     def _found(self, log: zlog.Log, left: dict[int, bytes]) -> None:
-        found = {p: data for p, data in told(log.read_range(0)).items() if isinstance(data, bytes)}
+        items = by_position(log.read_range(0)).items()
+        found = {p: data for p, data in items if isinstance(data, bytes)}
         assert found == left
         assert log.stat().entries == len(left)
         sound(log)

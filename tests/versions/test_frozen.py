@@ -12,8 +12,9 @@ import zlog
 
 from ..client.transfers import exported, imported
 from ..conformance.stored import STORES_WITH_DOORS, damage_file, door_to, fields_of
+from ..support.logs import by_position
 from .freeze import EXPORT, OBJECTS, STORE, TESTDATA, freeze, objects_of, unpack
-from .part import Part, sound, told
+from .part import Part, sound
 from .parts import ORDERS, PARTS
 
 FORMAT_1 = "format-1.tar.xz"
@@ -107,7 +108,7 @@ def test_frozen_export_can_be_imported(frozen: Path, store: zlog.Store) -> None:
     export = lzma.decompress((frozen / EXPORT).read_bytes())
     imported(store, "orders", export)
     with zlog.Log.open(store, "orders") as log:
-        assert told(log.read_range(0)) == ORDERS
+        assert by_position(log.read_range(0)) == ORDERS
         assert exported(log, cursors=True) == export
         assert log.append(b"goes on") == log.tail() - 1
 
@@ -117,7 +118,7 @@ def test_format_1_store_is_usable(tmp_path: Path) -> None:
     with unpack(TESTDATA / FORMAT_1, tmp_path) as store, zlog.Log.open(store, "orders") as log:
         assert zlog.Log.list(store) == ["empty", "orders"]
         large = [bytes([65 + i]) * 12_000 for i in range(4)]
-        assert told(log.read_range(0)) == {
+        assert by_position(log.read_range(0)) == {
             **{p: each for p, each in ORDERS.items() if p < 10},
             **dict(enumerate(large, 10)),
             **dict.fromkeys(range(14, 18), zlog.GapKind.FILLED),
