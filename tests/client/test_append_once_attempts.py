@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -45,11 +45,6 @@ def served(kind: str, memory: zlog.Store) -> Iterator[zlog.Store]:
         running.stop()
 
 
-def wrapped(store: zlog.Store, fault: Callable[[int, str], str | None]) -> FaultyStore:
-    """The store as one process sees it, which dies or loses replies; with the same sequencer."""
-    return (WithoutSequencer if isinstance(store, WithoutSequencer) else FaultyStore)(store, fault)
-
-
 def test_a_repeated_delivery_finishes_one_that_died(served: zlog.Store) -> None:
     """At every single operation; and the rows come in another order each time."""
     died = True
@@ -57,7 +52,7 @@ def test_a_repeated_delivery_finishes_one_that_died(served: zlog.Store) -> None:
     while died:
         before = Counter(entries_in(served))
         try:
-            deliver(wrapped(served, dies_at(number)), shuffled(number), number)
+            deliver(FaultyStore(served, dies_at(number)), shuffled(number), number)
             died = False
         except Died:
             deliver(served, shuffled(-number), number)
@@ -75,7 +70,7 @@ def test_a_superseded_attempt_writes_nothing(served: zlog.Store, method: str, nu
     appended: list[int] = []
     fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
     with pytest.raises(SequenceSuperseded) as caught:
-        deliver(wrapped(served, fault))
+        deliver(FaultyStore(served, fault))
     assert "part 0 of sequence 1 of producer 'query'" in str(caught.value)
     assert not caught.value.retryable
     assert len(appended) == 1
@@ -89,7 +84,7 @@ def test_an_attempt_of_a_finished_batch_writes_nothing(served: zlog.Store, metho
         zlog.Log.open(served, "orders").complete_sequences("query", before=2)
 
     with pytest.raises(SequenceSuperseded, match="is complete"):
-        deliver(wrapped(served, at_method(method, finish)))
+        deliver(FaultyStore(served, at_method(method, finish)))
     assert Counter(entries_in(served)) == Counter(ROWS)
     assert deliver(served, sequence=2) == len(ROWS)
 
@@ -127,7 +122,7 @@ def test_positions_of_an_old_epoch_are_not_filled(served: zlog.Store, method: st
             each(at, called)
 
     with pytest.raises(SequenceSuperseded):
-        deliver(wrapped(served, fault))
+        deliver(FaultyStore(served, fault))
     assert granted == [range(1, 8)]
     for position in granted[0]:
         write(other, position, b"s" * 16, position, b"other")
@@ -140,7 +135,7 @@ def fill_all(store: zlog.Store) -> None:
 
 
 def test_a_filled_position_moves_the_delivery(served: zlog.Store) -> None:
-    faulty = wrapped(served, at_method("write", lambda: fill_all(served), 2))
+    faulty = FaultyStore(served, at_method("write", lambda: fill_all(served), 2))
     assert deliver(faulty) == len(ROWS)
     assert Counter(entries_in(served)) == Counter(ROWS)
     assert deliver(served) == 0
@@ -156,7 +151,7 @@ def test_grants_are_found_after_a_change_of_width(served: zlog.Store) -> None:
     for number in range(1, 7):
         before = Counter(entries_in(served))
         with pytest.raises(Died):
-            deliver(wrapped(served, dies_in("write", number)), shuffled(number), number)
+            deliver(FaultyStore(served, dies_in("write", number)), shuffled(number), number)
         change_width(served)
         deliver(served, ROWS, number)
         assert Counter(entries_in(served)) - before == Counter(ROWS), f"died in write {number}"
@@ -166,7 +161,7 @@ def test_another_writers_entry_is_not_taken_for_a_delivered_one(memory: zlog.Sto
     """Without a sequencer a client that was faster may stand where positions were granted."""
     plain = WithoutSequencer(memory)
     log = zlog.Log.create(plain, "orders", width=3)
-    faulty = wrapped(plain, dies_at(6))
+    faulty = FaultyStore(plain, dies_at(6))
     with pytest.raises(Died):
         deliver(faulty)
     log_id, epoch, first = log.view.log_id, log.view.epoch, log.tail()
@@ -188,7 +183,7 @@ def test_another_writers_entry_is_not_taken_for_a_delivered_one(memory: zlog.Sto
 def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, method: str) -> None:
     """Also when the producer has come again, whose attempts have the same numbers."""
     with pytest.raises(Died):
-        deliver(wrapped(served, dies_in("write", 1)))
+        deliver(FaultyStore(served, dies_in("write", 1)))
 
     def forget_and_deliver() -> None:
         zlog.Log.open(served, "orders").forget_producer("query")
@@ -196,7 +191,7 @@ def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, met
         deliver(served)
 
     with pytest.raises(SequenceSuperseded, match="is complete"):
-        deliver(wrapped(served, at_method(method, forget_and_deliver)))
+        deliver(FaultyStore(served, at_method(method, forget_and_deliver)))
     assert Counter(entries_in(served)) == Counter(ROWS)
 
 

@@ -16,6 +16,7 @@ from zlog._native.completions import CompletionQueue
 from zlog._native.replies import ReadReply, crc32c, decode_read
 from zlog._native.writes import encode_write
 
+from ..native.support import answers
 from . import hostile, wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, PRODUCERS_MAX
 from .messages import request
@@ -52,12 +53,8 @@ def together(head: Head, calls: Iterable[tuple[Any, ...]]) -> list[Answer]:
     queue, calls = CompletionQueue(), [*calls]
     requests = [(head.name, method, request(method, *values)) for method, *values in calls]
     head.store.submit(queue, 0, requests)
-    found: dict[int, Answer] = {}
-    while len(found) < len(calls):
-        assert queue.wait(60)
-        for number, code, reply in queue.drain():
-            found[number] = parse(calls[number][0], code, bytes(reply))
-    return [found[number] for number in range(len(calls))]
+    found = answers(queue, len(calls))
+    return [parse(method, *found[number]) for number, (method, *_) in enumerate(calls)]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from random import Random
 from zlog import Store
 from zlog._native.completions import CompletionQueue
 
+from ..native.support import answers
 from ..support.threads import at_once
 from . import messages, replies, requests
 from .objects import Stripe
@@ -96,11 +97,8 @@ def test_submitted_operations_are_serial(store: Store, prefix: str) -> None:
         ]
     for token, (method, request, _) in enumerate(calls):
         store.submit(queue, token, [(prefix, method, request)])
-    found: dict[int, Answer] = {}
-    while len(found) < len(calls):
-        assert queue.wait(30)
-        for token, code, reply in queue.drain():
-            found[token] = replies.parse(calls[token][0], code, bytes(reply))
-    assert [found[token] for token in range(len(calls))] == [answer for _, _, answer in calls]
+    found = answers(queue, len(calls))
+    for token, (method, _, expected) in enumerate(calls):
+        assert replies.parse(method, *found[token]) == expected
     slots = stripe.read(2, range(40)).value.slots
     assert [slot.data for slot in slots] == [b"", b"a", b"d", b""] * 10

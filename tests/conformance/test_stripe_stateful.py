@@ -216,11 +216,8 @@ class StripeMachine(Machine):
         if keys:
             key = keys[which % len(keys)]
             value = content.omap[key]
-            omap = dict(content.omap)
-            omap[key] = flip(value, bit % len(value), bit % 8)
-            if gone:
-                del omap[key]
-            door.save(self.real.name, replace(content, omap=omap))
+            damaged = content.with_value(key, flip(value, bit % len(value), bit % 8))
+            door.save(self.real.name, content.without(key) if gone else damaged)
             self._indexed = False
             note(f"{key!r} is {'gone' if gone else 'damaged'}")
 

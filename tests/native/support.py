@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import zlog
 from zlog._native import messages
+from zlog._native.completions import CompletionQueue
 from zlog._native.replies import decode_read
 from zlog._native.writes import Request, encode_write, encode_writes
 from zlog.store import Store
@@ -66,6 +67,15 @@ def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     entries = decode_read(reply, positions, None)
     assert len(entries) == len(positions)
     return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
+
+
+def answers(queue: CompletionQueue, count: int) -> dict[int, tuple[int, bytes]]:
+    """Wait for that many results, and return their codes and replies by token."""
+    found: dict[int, tuple[int, bytes]] = {}
+    while len(found) < count:
+        assert queue.wait(SECONDS)
+        found.update((token, (code, bytes(reply))) for token, code, reply in queue.drain())
+    return found
 
 
 def interrupt_soon() -> None:

@@ -20,6 +20,7 @@ from .support import (
     FILES,
     OBJECT,
     SECONDS,
+    answers,
     interrupt_soon,
     read,
     run,
@@ -61,11 +62,7 @@ def mode_of(path: Path) -> int:
 
 def collect(queue: CompletionQueue, count: int) -> dict[int, int]:
     """Wait for that many results, and return their codes by token."""
-    codes: dict[int, int] = {}
-    while len(codes) < count:
-        assert queue.wait(SECONDS)
-        codes.update((token, code) for token, code, _ in queue.drain())
-    return codes
+    return {token: code for token, (code, _) in answers(queue, count).items()}
 
 
 def trim_to(store: EmbeddedStore, position: int) -> int:

@@ -12,6 +12,7 @@ from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster
 from ..support.stores import listed
+from .support import answers
 
 OBJECTS = 2500  # more than two pages
 
@@ -36,10 +37,7 @@ def test_listing_spans_several_pages(store: zlog.Store, host: str) -> None:
     names = [f"many.{number:05}" for number in range(OBJECTS)]
     seal = messages.seal(1, 1, 0, True)
     store.submit(queue, 0, [(name, "seal", seal) for name in names])
-    left = OBJECTS
-    while left:
-        assert queue.wait(30)
-        left -= len(queue.drain())
+    answers(queue, OBJECTS)
     found, pages = listed(store, "many.")
     assert sorted(found) == names
     assert pages >= 3
@@ -54,12 +52,9 @@ def test_listing_runs_concurrently_with_other_operations(store: zlog.Store) -> N
     stat = messages.stat(1)
     store.submit(queue, 7, [("one", "stat", stat)])
     store.list_objects(queue, 8, "on")
-    answers = {}
-    while len(answers) < 2:
-        assert queue.wait(30)
-        answers.update({token: (code, bytes(reply)) for token, code, reply in queue.drain()})
-    assert answers[7][0] == 0
-    assert answers[8] == (0, b"\0one")
+    found = answers(queue, 2)
+    assert found[7][0] == 0
+    assert found[8] == (0, b"\0one")
 
 
 def test_listing_pages_through_colliding_hashes(ceph_cluster: CephCluster) -> None:
@@ -107,7 +102,4 @@ def test_store_can_be_closed_during_operations(
     for token in range(20):
         with zlog.connect(ceph_cluster.url("closed")) as store:
             begin(store, queue, token)
-    left = 20
-    while left:
-        assert queue.wait(30)
-        left -= len(queue.drain())
+    answers(queue, 20)
