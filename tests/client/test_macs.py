@@ -108,10 +108,11 @@ def test_reserved_write_recognizes_own_entry(one: zlog.Log) -> None:
     (position,) = one.reserve(1)
     for _ in range(2):  # whatever handle writes it
         with zlog.Log.open(one.store, "orders", mac_key=KEY) as other:
-            other.write(position, b"reserved")
+            other.write(position, b"reserved", tags=["b", "a"])
     with pytest.raises(zlog.AlreadyWritten):
         one.write(position, b"another")
     assert one.read(position).data == b"reserved"
+    assert set(one.read(position).tags) == {"a", "b"}
     put_instead(one, {position: b"R" + stored(one, position)[1:]})
     with pytest.raises(zlog.ForgedEntry):
         one.write(position, b"reserved")
