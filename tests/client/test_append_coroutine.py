@@ -114,7 +114,7 @@ async def test_tasks_resume_in_call_order(log: aio.Log) -> None:
     assert order == list(range(5000))
 
 
-def test_a_task_that_ends_the_loop_does_not_lose_other_tasks() -> None:
+def test_a_task_that_ends_the_loop_does_not_lose_other_tasks(memory: zlog.Store) -> None:
     """As Ctrl-C does: the others go on when the loop runs again, to be cancelled for example."""
     done: list[int] = []
 
@@ -125,16 +125,15 @@ def test_a_task_that_ends_the_loop_does_not_lose_other_tasks() -> None:
         done.append(number)
 
     loop = asyncio.new_event_loop()
-    with zlog.connect("mem://") as faulty:
-        log = loop.run_until_complete(aio.Log.create(faulty, "orders"))
-        tasks = [loop.create_task(append(log, number)) for number in range(5)]
-        with pytest.raises(KeyboardInterrupt):
-            loop.run_until_complete(asyncio.wait(tasks))
-        assert done == [0]
+    log = loop.run_until_complete(aio.Log.create(memory, "orders"))
+    tasks = [loop.create_task(append(log, number)) for number in range(5)]
+    with pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(asyncio.wait(tasks))
-        assert done == [0, 2, 3, 4]
-        assert isinstance(tasks[1].exception(), KeyboardInterrupt)
-        loop.run_until_complete(log.close())
+    assert done == [0]
+    loop.run_until_complete(asyncio.wait(tasks))
+    assert done == [0, 2, 3, 4]
+    assert isinstance(tasks[1].exception(), KeyboardInterrupt)
+    loop.run_until_complete(log.close())
     loop.close()
 
 

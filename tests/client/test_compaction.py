@@ -218,20 +218,19 @@ def test_exclusive_log_is_compacted_while_written(log: zlog.Log) -> None:
                 assert held(log) == kept(written)
 
 
-def test_mirror_is_not_compacted(log: zlog.Log) -> None:
+def test_mirror_is_not_compacted(log: zlog.Log, target: zlog.Store) -> None:
     written = updates(log, 60, 3)
     log.set_retention(AT_ONCE)
-    with zlog.connect("mem://") as other:
-        mirrored(log, other, "orders")
-        with zlog.Log.open(other, "orders") as copy:
-            assert copy.retention == AT_ONCE
-            copy.apply_retention()
-            assert held(copy) == written
+    mirrored(log, target, "orders")
+    with zlog.Log.open(target, "orders") as copy:
+        assert copy.retention == AT_ONCE
+        copy.apply_retention()
+        assert held(copy) == written
 
 
-def test_large_superseded_batches_are_compacted() -> None:
+def test_large_superseded_batches_are_compacted(memory: zlog.Store) -> None:
     """More of them than one call of an object takes."""
-    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=1) as log:
+    with zlog.Log.create(memory, "orders", width=1) as log:
         for _ in range(3):
             log.append_many([b""] * 30_000, tags_each=[[f"k{i % 5}"] for i in range(30_000)])
         log.set_retention(AT_ONCE)
@@ -265,14 +264,11 @@ class _Clock:
 
 @pytest.mark.parametrize("step", [0.2, 0.7, 3.0])
 def test_the_next_call_continues_after_a_time_out(
-    step: float, monkeypatch: pytest.MonkeyPatch
+    memory: zlog.Store, step: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compact, "_WINDOW", 8)
     monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
-    with (
-        zlog.connect("mem://") as store,
-        zlog.Log.create(store, "log", width=3, stripe_unit=4) as log,
-    ):
+    with zlog.Log.create(memory, "log", width=3, stripe_unit=4) as log:
         written = updates(log, 300, 20, several=False)
         log.reconfigure(width=2)
         written.update(updates(log, 100, 20, seed=1, several=False))
@@ -295,14 +291,11 @@ def test_the_next_call_continues_after_a_time_out(
 
 
 def test_the_next_call_continues_after_a_time_out_between_passes(
-    monkeypatch: pytest.MonkeyPatch,
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also to entries with several tags whose newer ones were found by different passes."""
     monkeypatch.setattr(compact, "_WINDOW", 8)
-    with (
-        zlog.connect("mem://") as store,
-        zlog.Log.create(store, "log", width=3, stripe_unit=4) as log,
-    ):
+    with zlog.Log.create(memory, "log", width=3, stripe_unit=4) as log:
         log.set_retention(AT_ONCE)
         written = updates(log, 200, 40)
         log.apply_retention()

@@ -170,9 +170,8 @@ def test_damaged_batch_is_not_imported(memory: zlog.Store, how: str) -> None:
             assert [*zlog.Log.open(target, "copy").read_range()] == whole
 
 
-def test_next_import_finishes_interrupted_import() -> None:
-    with zlog.connect("mem://") as memory:
-        export = exported(varied(memory), cursors=True)
+def test_next_import_finishes_interrupted_import(memory: zlog.Store) -> None:
+    export = exported(varied(memory), cursors=True)
     for number, store in each_death(
         lambda _: None, lambda dying: imported(dying, "copy", export), step=3
     ):

@@ -42,11 +42,6 @@ def test_oversized_entry_is_refused_before_sending(log: zlog.Log) -> None:
     assert log.tail() == 0
 
 
-def test_entry_size_limit_can_be_raised(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "large", entry_bytes_max=4 << 20) as log:
-        assert log.read(log.append(bytes(3 << 20))).data == bytes(3 << 20)
-
-
 def test_reading_unwritten_position_fails(log: zlog.Log) -> None:
     log.append(b"one")
     with pytest.raises(zlog.NotWritten, match="position 1 of log 'orders'"):

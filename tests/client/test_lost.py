@@ -93,20 +93,19 @@ def test_entries_with_missing_keys_stay_lost(
             assert log.append_many([b"on"] * 8) == list(range(tail, tail + 8))
 
 
-def test_log_without_head_is_damaged(memory: zlog.Store) -> None:
+def test_log_without_head_is_damaged(memory: zlog.Store, target: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders") as log:
         log.append(b"x")
-    with zlog.connect("mem://") as copy:
-        with door_to(memory) as door, door_to(copy) as other:
-            for name in (directory_shard("logs", "orders"), log.view.object_of(0).name):
-                other.save(name, door.load(name))
-            for use in (zlog.Log.open, zlog.Log.create, partial(zlog.Log.open, create=True)):
-                with pytest.raises(zlog.CorruptEntry, match=r"no object zlog\.orders\.head"):
-                    use(copy, "orders")
-            other.save(head_object("orders"), door.load(head_object("orders")))
-        assert zlog.Log.open(copy, "orders").read(0).data == b"x"
-        with pytest.raises(zlog.LogNotFound):
-            zlog.Log.open(copy, "other")
+    with door_to(memory) as door, door_to(target) as other:
+        for name in (directory_shard("logs", "orders"), log.view.object_of(0).name):
+            other.save(name, door.load(name))
+        for use in (zlog.Log.open, zlog.Log.create, partial(zlog.Log.open, create=True)):
+            with pytest.raises(zlog.CorruptEntry, match=r"no object zlog\.orders\.head"):
+                use(target, "orders")
+        other.save(head_object("orders"), door.load(head_object("orders")))
+    assert zlog.Log.open(target, "orders").read(0).data == b"x"
+    with pytest.raises(zlog.LogNotFound):
+        zlog.Log.open(target, "other")
 
 
 def test_log_without_head_can_be_removed(memory: zlog.Store) -> None:

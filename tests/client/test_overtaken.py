@@ -134,32 +134,30 @@ def test_reader_with_old_view_sees_one_gap(store: zlog.Store, how: str) -> None:
 
 @pytest.mark.parametrize("how", READERS)
 @pytest.mark.parametrize("met", [True, False], ids=["met", "unmet"])
-def test_removed_archived_stripe_is_one_gap(how: str, met: bool) -> None:
+def test_removed_archived_stripe_is_one_gap(memory: zlog.Store, how: str, met: bool) -> None:
     """Views do not name it any more; the reader may have looked it up before, or not."""
-    with zlog.connect("mem://") as store:
-        several_stripes(store, stripes=40)
-        log = zlog.Log.open(store, "orders")
-        assert log.view.stripes[0].start > 0
-        if met:
-            assert_truthful(read(log, "range", lambda _: None), 0)
-        with zlog.Log.open(store, "orders") as other:
-            other.trim_to(33)
-        found = read(log, how, lambda _: None)
-        assert found[0] == Gap(0, 33, GapKind.TRIMMED)
-        assert_truthful(found, 33)
+    several_stripes(memory, stripes=40)
+    log = zlog.Log.open(memory, "orders")
+    assert log.view.stripes[0].start > 0
+    if met:
+        assert_truthful(read(log, "range", lambda _: None), 0)
+    with zlog.Log.open(memory, "orders") as other:
+        other.trim_to(33)
+    found = read(log, how, lambda _: None)
+    assert found[0] == Gap(0, 33, GapKind.TRIMMED)
+    assert_truthful(found, 33)
 
 
 @pytest.mark.parametrize("how", READERS)
-def test_single_positions_trimmed_across_windows_are_one_gap(how: str) -> None:
-    with zlog.connect("mem://") as store:
-        several_stripes(store, stripes=1)
-        log = zlog.Log.open(store, "orders")
-        for position in range(WINDOW - 3, 5 * WINDOW + 2):
-            log.trim(position)
-        found = read(log, how, lambda _: None)
-        gaps = [item for item in found if isinstance(item, Gap)]
-        assert gaps == [Gap(WINDOW - 3, 5 * WINDOW + 2, GapKind.TRIMMED)]
-        assert_truthful(found, ENTRIES)
+def test_single_positions_trimmed_across_windows_are_one_gap(memory: zlog.Store, how: str) -> None:
+    several_stripes(memory, stripes=1)
+    log = zlog.Log.open(memory, "orders")
+    for position in range(WINDOW - 3, 5 * WINDOW + 2):
+        log.trim(position)
+    found = read(log, how, lambda _: None)
+    gaps = [item for item in found if isinstance(item, Gap)]
+    assert gaps == [Gap(WINDOW - 3, 5 * WINDOW + 2, GapKind.TRIMMED)]
+    assert_truthful(found, ENTRIES)
 
 
 @pytest.mark.parametrize("hole_timeout", [None, 0.01], ids=["never-fills", "fills"])

@@ -164,12 +164,6 @@ def test_writing_methods_are_refused(store: zlog.Store) -> None:
         assert (code == -errno.EROFS) == (method not in READING_METHODS), method
 
 
-def test_reading_methods_never_write() -> None:
-    """What the table of the class calls so, its hosts hold to: such a method can't write."""
-    assert {"read", "verify", "max_position", "view_read", "count"} <= READING_METHODS < {*METHODS}
-    assert not {"seal", "write", "fill", "trim", "tail_raise", "epoch_next"} & READING_METHODS
-
-
 @pytest.mark.parametrize("tags", [None, ["kept"]])
 async def test_follower_reports_hole_and_continues(
     store: zlog.Store, tags: list[str] | None

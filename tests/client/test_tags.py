@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,9 +30,8 @@ FULL = [tuple(f"{entry}.{tag}".ljust(128, "x") for tag in range(64)) for entry i
 
 
 @pytest.fixture
-def store() -> Iterator[zlog.Store]:
-    with zlog.connect("mem://") as opened:
-        yield opened
+def store(memory: zlog.Store) -> zlog.Store:
+    return memory
 
 
 @pytest.fixture
