@@ -152,6 +152,15 @@ def store(store_url: str) -> Iterator[zlog.Store]:
 
 
 @pytest.fixture
+def memory() -> Iterator[zlog.Store]:
+    """A store in memory, for tests that are not about its host."""
+    import zlog
+
+    with zlog.connect("mem://") as opened:
+        yield opened
+
+
+@pytest.fixture
 def user(
     ceph_cluster: CephCluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Callable[..., str]:

@@ -78,15 +78,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def memory() -> Iterator[zlog.Store]:
-    """A store in memory, for tests that are about the client and not about its host."""
-    with zlog.connect("mem://") as opened:
-        yield opened
-
-
-@pytest.fixture
 def faulty(memory: zlog.Store) -> FaultyStore:
-    """The same, without a fault until a test sets one."""
+    """The store in memory, without a fault until a test sets one."""
     return FaultyStore(memory, lambda *_: None)
 
 
@@ -99,7 +92,7 @@ def target() -> Iterator[zlog.Store]:
 
 @pytest.fixture
 def plain(memory: zlog.Store) -> zlog.Store:
-    """The same without a sequencer of its own, as on Ceph."""
+    """The store in memory without a sequencer of its own, as on Ceph."""
     return WithoutSequencer(memory)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -44,14 +44,13 @@ def test_compaction_reclaims_keys_and_bytes(store: Store, prefix: str) -> None:
 
 
 @pytest.fixture
-def damageable() -> Iterator[tuple[Stripe, MemoryDoor]]:
-    with zlog.connect("mem://") as store:
-        stripe = Stripe(store, "damageable")
-        stripe.seal(1)
-        for first in range(0, 400, 20):
-            rows = range(first, first + 20)
-            stripe.write(1, [Entry(p, p, b"%d" % p * 9, (b"%d" % (p % 40),)) for p in rows])
-        yield stripe, MemoryDoor(store)
+def damageable(memory: zlog.Store) -> tuple[Stripe, MemoryDoor]:
+    stripe = Stripe(memory, "damageable")
+    stripe.seal(1)
+    for first in range(0, 400, 20):
+        rows = range(first, first + 20)
+        stripe.write(1, [Entry(p, p, b"%d" % p * 9, (b"%d" % (p % 40),)) for p in rows])
+    return stripe, MemoryDoor(memory)
 
 
 def test_compact_leaves_damaged_records(damageable: tuple[Stripe, MemoryDoor]) -> None:

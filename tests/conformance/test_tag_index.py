@@ -180,11 +180,10 @@ def test_malformed_tags_are_refused(stripe: Stripe) -> None:
 
 
 @pytest.fixture
-def damageable(prefix: str) -> Iterator[tuple[Stripe, MemoryDoor]]:
-    with zlog.connect("mem://") as store:
-        made = Stripe(store, prefix)
-        made.seal(1)
-        yield made, MemoryDoor(store)
+def damageable(memory: zlog.Store, prefix: str) -> tuple[Stripe, MemoryDoor]:
+    made = Stripe(memory, prefix)
+    made.seal(1)
+    return made, MemoryDoor(memory)
 
 
 def indexed(stripe: Stripe) -> list[int]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 import zlog
 from zlog._base.codes import POSITION_MAX, Code
@@ -17,12 +15,6 @@ from ..system.test_caps import APPENDING, LOCK, READING, SETS, allowed
 from .attacks import CAPS, attack
 
 CHANGING = f"{APPENDING} epoch_next seal view_propose"
-
-
-@pytest.fixture
-def memory() -> Iterator[zlog.Store]:
-    with zlog.connect("mem://") as store:
-        yield store
 
 
 def test_attacks_do_not_affect_user(memory: zlog.Store) -> None:

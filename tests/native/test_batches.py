@@ -68,37 +68,35 @@ def test_request_can_be_sent_repeatedly() -> None:
         assert memoryview(request).readonly
 
 
-def test_memory_store_starts_each_call_immediately() -> None:
+def test_memory_store_starts_each_call_immediately(memory: zlog.Store) -> None:
     seen = []
     queue = CompletionQueue()
-    with zlog.connect("mem://") as store:
-        seal(store)
+    seal(memory)
 
-        def calls() -> Iterator[tuple[str, str, Request]]:
-            for request in requests([b"a", b"b", b"c"]):
-                seen.append(read(store, [0, 1, 2]))
-                yield OBJECT, "write", request
+    def calls() -> Iterator[tuple[str, str, Request]]:
+        for request in requests([b"a", b"b", b"c"]):
+            seen.append(read(memory, [0, 1, 2]))
+            yield OBJECT, "write", request
 
-        store.submit(queue, 0, calls())  # type: ignore[arg-type]  # to see when each is taken
-        assert seen == [[None] * 3, [b"a", None, None], [b"a", b"b", None]]
-        assert read(store, [0, 1, 2]) == [b"a", b"b", b"c"]
+    memory.submit(queue, 0, calls())  # type: ignore[arg-type]  # to see when each is taken
+    assert seen == [[None] * 3, [b"a", None, None], [b"a", b"b", None]]
+    assert read(memory, [0, 1, 2]) == [b"a", b"b", b"c"]
 
 
-def test_later_buffer_changes_do_not_affect_request() -> None:
+def test_later_buffer_changes_do_not_affect_request(memory: zlog.Store) -> None:
     data = bytearray(b"before")
     entries = [data]
     ((_, request),) = encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
     data[:] = b"after!"
     entries[0] = bytearray(b"other")
-    with zlog.connect("mem://") as store:
-        seal(store)
-        assert store.execute(OBJECT, "write", request)[0] == 0
-        assert read(store, [0]) == [b"before"]
+    seal(memory)
+    assert memory.execute(OBJECT, "write", request)[0] == 0
+    assert read(memory, [0]) == [b"before"]
 
 
-def test_payload_must_be_bytes_or_request() -> None:
-    with zlog.connect("mem://") as store, pytest.raises(TypeError, match="not str"):
-        store.execute(OBJECT, "seal", "text")  # type: ignore[arg-type]
+def test_payload_must_be_bytes_or_request(memory: zlog.Store) -> None:
+    with pytest.raises(TypeError, match="not str"):
+        memory.execute(OBJECT, "seal", "text")  # type: ignore[arg-type]
 
 
 @given(ENTRIES, st.integers(1, 10), st.integers(1, 100))

@@ -197,9 +197,9 @@ def test_read_only_store_refuses_compaction(folder: Path) -> None:
         store.compact()
 
 
-def test_memory_store_refuses_compaction() -> None:
-    with zlog.connect("mem://") as store, pytest.raises(ZlogError, match="has no file"):
-        store.compact()
+def test_memory_store_refuses_compaction(memory: zlog.Store) -> None:
+    with pytest.raises(ZlogError, match="has no file"):
+        memory.compact()
 
 
 def test_leftover_of_killed_compaction_is_removed(folder: Path) -> None:

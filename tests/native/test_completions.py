@@ -23,16 +23,15 @@ def readable(queue: CompletionQueue) -> bool:
     return bool(poll.poll(0))
 
 
-def test_descriptor_is_readable_while_results_are_queued() -> None:
+def test_descriptor_is_readable_while_results_are_queued(memory: zlog.Store) -> None:
     queue = CompletionQueue()
-    with MemoryStore() as store:
-        assert not readable(queue)
-        for token in (7, 8):
-            store.submit(queue, token, [(OBJECT, "stat", messages.stat(1))])
-            assert readable(queue)
-        assert [token for token, _, _ in queue.drain()] == [7, 8]
-        assert not readable(queue)
-        assert queue.drain() == []
+    assert not readable(queue)
+    for token in (7, 8):
+        memory.submit(queue, token, [(OBJECT, "stat", messages.stat(1))])
+        assert readable(queue)
+    assert [token for token, _, _ in queue.drain()] == [7, 8]
+    assert not readable(queue)
+    assert queue.drain() == []
 
 
 def test_python_store_can_put_results() -> None:
@@ -87,25 +86,24 @@ def test_signal_interrupts_wait() -> None:
         CompletionQueue().wait(SECONDS)
 
 
-def test_results_of_many_threads_arrive() -> None:
+def test_results_of_many_threads_arrive(memory: zlog.Store) -> None:
     queue, threads, each = CompletionQueue(), 8, 200
-    with MemoryStore() as store:
-        seal(store)
+    seal(memory)
 
-        def submit(first: int) -> None:
-            for token in range(first, first + each):
-                store.submit(queue, token, [(OBJECT, "write", write_request([token]))])
+    def submit(first: int) -> None:
+        for token in range(first, first + each):
+            memory.submit(queue, token, [(OBJECT, "write", write_request([token]))])
 
-        workers = [threading.Thread(target=submit, args=(i * each,)) for i in range(threads)]
-        for worker in workers:
-            worker.start()
-        tokens: set[int] = set()
-        while len(tokens) < threads * each:
-            assert queue.wait(SECONDS)
-            tokens.update(token for token, code, _ in queue.drain() if code == 0)
-        for worker in workers:
-            worker.join()
-        assert read(store, range(threads * each)) == [b"data"] * (threads * each)
+    workers = [threading.Thread(target=submit, args=(i * each,)) for i in range(threads)]
+    for worker in workers:
+        worker.start()
+    tokens: set[int] = set()
+    while len(tokens) < threads * each:
+        assert queue.wait(SECONDS)
+        tokens.update(token for token, code, _ in queue.drain() if code == 0)
+    for worker in workers:
+        worker.join()
+    assert read(memory, range(threads * each)) == [b"data"] * (threads * each)
 
 
 def test_queue_is_refused_in_forked_child() -> None:

@@ -27,9 +27,8 @@ THERE = "tcp://127.0.0.1:2"
 
 
 @pytest.fixture
-def store():
-    with zlog.connect("mem://") as store:
-        yield store
+def store(memory):
+    return memory
 
 
 @pytest.fixture

@@ -56,12 +56,6 @@ class Logs:
         return self.in_use
 
 
-@pytest.fixture
-def memory():
-    with zlog.connect("mem://") as store:
-        yield store
-
-
 def name_sequencer(store: zlog.Store, log: str, sequencer: str) -> None:
     """Have a log's view name a sequencer."""
     io = BlockingIo(store)
