@@ -91,7 +91,7 @@ def entry(
 
 
 def stored_at(log: zlog.Log, position: int) -> ReadReply:
-    """Return what an object answers about one position."""
+    """Return an object's answer about one position."""
     ref = log.view.object_of(position)
     request = messages.read(
         log.view.epoch, True, 1 << 20, ref.striping.packed, [position], blocks=True

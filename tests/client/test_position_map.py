@@ -6,32 +6,22 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog import GapKind
 
-from ..support.logs import leave_hole, write_at
+from ..support.logs import by_position, leave_hole, write_at
 from .planted import remove
 
-KINDS = {
-    GapKind.FILLED: "filled",
-    GapKind.TRIMMED: "trimmed",
-    GapKind.UNWRITTEN: "unwritten",
-    GapKind.LOST: "lost",
-}
+STATES = ("filled", "trimmed", "unwritten", "lost", "written")
 
 
 def counted(log: zlog.Log, start: int, end: int) -> dict[str, int]:
     """What a reader sees of a range, who fills nothing."""
-    counts = dict.fromkeys((*KINDS.values(), "written"), 0)
-    for item in log.read_range(start, end, hole_timeout=0):
-        if isinstance(item, zlog.Entry):
-            counts["written"] += 1
-        else:
-            counts[KINDS[item.kind]] += item.end - item.position
-    return counts
+    found = by_position(log.read_range(start, end, hole_timeout=0)).values()
+    states = ["written" if isinstance(each, bytes) else each.value for each in found]
+    return {state: states.count(state) for state in STATES}
 
 
 def of(cell: zlog.PositionCell) -> dict[str, int]:
-    return {name: getattr(cell, name) for name in (*KINDS.values(), "written")}
+    return {state: getattr(cell, state) for state in STATES}
 
 
 def in_many_states(store: zlog.Store, *, width: int, stripe_unit: int) -> zlog.Log:

@@ -41,7 +41,7 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass
 class _Object:
-    """An object, whose calls are those of its model, with the same arguments.
+    """An object with the calls of its model, and with the same arguments.
 
     Methods that the model lacks are called with the fields of their requests.
     """

@@ -418,4 +418,4 @@ _COLUMNS: Mapping[str, Callable[..., Any]] = {
     "select": _selected,
     "tags_list": _listed,
 }
-"""Parsers of replies whose fields are columns, which have data behind them at times."""
+"""Parsers of replies that have columns, and data after their fields."""

@@ -169,7 +169,7 @@ class Interpreter:
         self._stripe, self._head, self._directory = self._objects[name]
 
     def run(self, command: str) -> list[str] | None:
-        """Run one command; the answer's lines, or None when the models can't tell."""
+        """Run one command; the answer's lines, or None if the models can't answer."""
         name, *words = shlex.split(command)
         if name == "object":
             self._use(words[0])
