@@ -40,6 +40,13 @@ def _flip_in_file(path: Path, old: bytes, new: bytes) -> None:
             at = content.find(old, at + 1)
 
 
+def make_lost(log: zlog.Log, position: int) -> None:
+    """Damage the record of an entry in memory that was appended alone."""
+    name = log.view.object_of(position).name
+    with door_to(log.store) as door:
+        door.save(name, door.load(name).with_value(b"e.%016x.1" % position, b"damaged"))
+
+
 def call(store: zlog.Store, name: str, method: str, request: bytes) -> None:
     """Run a method of the class that has to succeed."""
     code, _ = store.execute(name, method, request)

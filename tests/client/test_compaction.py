@@ -242,7 +242,7 @@ def test_unreadable_entry_keeps_its_stripe(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=1) as log:
         for _ in range(4):
             log.append(b"x", tags=("k",))
-        make_unreadable(memory, log, 2)
+        make_unreadable(log, 2)
         log.reconfigure(width=2)
         log.append(b"newest", tags=("k",))
         log.set_retention(AT_ONCE)

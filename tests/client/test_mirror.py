@@ -16,9 +16,9 @@ from zlog._base.codes import Code
 from zlog._base.options import MIRROR_OF
 from zlog._native import messages
 
-from ..conformance.stored import MemoryDoor
 from ..support.logs import data_of, fill_at, leave_hole, write_at
 from .faulty import Died, FaultyStore, dies_in
+from .planted import make_lost
 from .transfers import exported, mirrored
 
 ENTRIES = [b"%d" % number for number in range(100)]
@@ -205,9 +205,7 @@ def test_mirror_reports_lost_entry_as_lost(
     mirrored(source, target, "copy")
     with zlog.Log.open(target, "copy") as copy:
         assert write_at(copy, 100) == Code.OK
-        name = copy.view.object_of(100).name
-    door = MemoryDoor(target)
-    door.save(name, door.load(name).with_value(b"e.%016x.1" % 100, b"damaged"))
+        make_lost(copy, 100)
     if piece == "entry":
         source.append(b"more")
     else:

@@ -16,15 +16,17 @@ from zlog._native.local import MemoryStore
 from zlog.view import View
 
 from ..conformance import wire
-from ..conformance.stored import HEAD, HEADER, LATER, MemoryDoor, envelope, of_version
+from ..conformance.stored import HEAD, HEADER, LATER, MemoryDoor, door_to, envelope, of_version
+from .planted import make_lost
 
 
-def make_unreadable(store: zlog.Store, log: zlog.Log, position: int) -> None:
+def make_unreadable(log: zlog.Log, position: int) -> None:
     """What is stored at a position is of a newer version from now on."""
-    door, name = MemoryDoor(store), log.view.object_of(position).name
-    content, key = door.load(name), b"e.%016x.1" % position
-    newer = of_version(key, content.omap[key], LATER, compat=LATER)
-    door.save(name, content.with_value(key, newer))
+    name, key = log.view.object_of(position).name, b"e.%016x.1" % position
+    with door_to(log.store) as door:
+        content = door.load(name)
+        newer = of_version(key, content.omap[key], LATER, compat=LATER)
+        door.save(name, content.with_value(key, newer))
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def log(memory: zlog.Store) -> Iterator[zlog.Log]:
     with zlog.Log.create(memory, "orders", width=1) as log:
         for number in range(5):
             log.append(b"entry %d" % number)
-        make_unreadable(memory, log, 2)
+        make_unreadable(log, 2)
         yield log
 
 
@@ -77,17 +79,11 @@ class GrantedBefore:
         return self._granted
 
 
-def make_lost(store: zlog.Store, log: zlog.Log, position: int) -> None:
-    """What is stored at a position is damaged from now on."""
-    door, name = MemoryDoor(store), log.view.object_of(position).name
-    door.save(name, door.load(name).with_value(b"e.%016x.1" % position, b"damaged"))
-
-
 @pytest.mark.parametrize(
     ("make", "hint"), [(make_unreadable, "Upgrade"), (make_lost, "zlog check LOG --repair")]
 )
 def test_append_at_unreadable_entry_is_indeterminate(
-    memory: zlog.Store, make: Callable[[zlog.Store, zlog.Log, int], None], hint: str
+    memory: zlog.Store, make: Callable[[zlog.Log, int], None], hint: str
 ) -> None:
     """An append that meets damage does not move: after a repair it would be stored twice."""
     with zlog.Log.create(memory, "orders", width=2) as log:
@@ -95,7 +91,7 @@ def test_append_at_unreadable_entry_is_indeterminate(
             log.append(b"entry %d" % number)
         client = log._client
         late = Appender(client.layout, GrantedBefore(log.view, 2), client.writer, 1000)
-        make(memory, log, 2)
+        make(log, 2)
         with pytest.raises(zlog.StoreTimeout, match="position 2") as raised:
             drive(late.append([b"slow", b"other object"], deadline_of(client.io, 5)))
     assert raised.value.positions == (None, 3)
@@ -133,7 +129,7 @@ def test_trim_frees_other_entries_before_error(memory: zlog.Store) -> None:
         for number in range(1, 9):
             log.append(b"entry %d" % number)
         objects = {log.view.object_of(position).name for position in (1, 2)}
-        make_unreadable(memory, log, 1)
+        make_unreadable(log, 1)
         with pytest.raises(zlog.UnsupportedVersion):
             log.trim_to(7)
         assert log.view.trim_point == 7
