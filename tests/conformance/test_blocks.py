@@ -61,17 +61,6 @@ def test_blocks_are_unreadable_to_older_clients(stripe: Stripe) -> None:
     assert found[0] == Slot(State.UNREADABLE)
 
 
-@pytest.mark.parametrize(("first", "again"), [(6, 0), (6, 2), (2, 4), (0, 2)])
-def test_same_id_is_left_to_the_writer(stripe: Stripe, first: int, again: int) -> None:
-    """Otherwise compressed, or not: nothing is changed, and no data is taken for another's."""
-    stripe.write(1, SMALL[1:5], in_block=first)
-    for epoch in (1, 0):
-        assert stripe.write(epoch, SMALL, in_block=again) == Answer(Code.SAME_ID, 1)
-    assert states(stripe) == [1, 0, 0, 0, 0, 1]
-    stripe.trim(1, range(1, 5))  # whose data can't be compared any more
-    assert stripe.write(1, SMALL, in_block=again) == WRITTEN
-
-
 def test_block_is_not_split_beyond_a_request(stripe: Stripe) -> None:
     """By one that finds every second position taken by an append of its own."""
     count = 40
