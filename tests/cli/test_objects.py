@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.objects import Replicated, Space
+from zlog.objects import Space
 
+from ..objects.test_objects import Account
 from .conftest import Cli, Inside, Running, end
 from .test_help import complete
 
@@ -112,22 +113,9 @@ def test_missing_space_is_reported(inside: Inside, orders: zlog.Log) -> None:
     assert orders.cursors() == []
 
 
-class Custom(Replicated):
-    """A type of one's own."""
-
-    def apply(self, command: Any) -> None:
-        """Take any command."""
-
-    def snapshot(self) -> None:
-        """Have no state."""
-
-    def restore(self, state: Any) -> None:
-        """Have no state."""
-
-
 def test_custom_types_are_refused_with_hint(inside: Inside, orders: zlog.Log) -> None:
-    with Space.open(orders, "default", types=[Custom]) as space:
-        space.object(Custom, "own").call(1)
+    with Space.open(orders, "default", types=[Account]) as space:
+        space.object(Account, "own").call(1)
     refused(inside("objects", "ls", "orders"), 1, "hint: This command knows only zlog's own types.")
 
 

@@ -14,6 +14,8 @@ import zlog
 from zlog._io import drive
 from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, _lease
 
+from .test_transactions import Slow
+
 
 def test_waiters_get_the_lock_in_order(space: Space, other: Space) -> None:
     order: list[str] = []
@@ -85,24 +87,12 @@ def test_an_interrupted_request_is_withdrawn(
     assert (holder and holder.owner) == (None if free else "me")
 
 
-def test_unanswered_lock_request_is_withdrawn(
-    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unanswered_lock_request_is_withdrawn(space: Space, other: Space) -> None:
     """Its entries are in the log, and the client does not know."""
-    port = other._replica.port
-    append, sent = port.append, []
-
-    async def unanswered(data: bytes, tags: Sequence[str]) -> int:
-        position = await append(data, tags)
-        sent.append(position)
-        if len(sent) <= 2:
-            raise zlog.StoreTimeout("no answer")
-        return position
-
-    monkeypatch.setattr(port, "append", unanswered)
+    slow = Slow(other, 2)
     with pytest.raises(OutcomeUnknown):
         other.lock("lock").acquire("you", lease=3600)
-    assert sent[0] < space.lock("lock").acquire("me", timeout=60).token
+    assert slow.appended[0] < space.lock("lock").acquire("me", timeout=60).token
 
 
 def test_expired_lease_loses_lock(space: Space, other: Space) -> None:

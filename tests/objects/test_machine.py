@@ -13,7 +13,6 @@ from zlog.objects import (
     ApplyFailed,
     Diverged,
     NewerRecord,
-    Rejected,
     UnknownRecord,
 )
 from zlog.objects import _decided as decided_module
@@ -29,29 +28,12 @@ from zlog.objects._records import (
 from zlog.objects._sorted import SortedKeys, after_prefix
 from zlog.objects._states import MapState, Replicated
 
+from .test_objects import Account
+
 KEYS = st.sampled_from(["a", "ab", "b", "ba", "c"])
 
 
-class Sum(Replicated):
-    """Adds up; refuses what would make it negative."""
-
-    def __init__(self) -> None:
-        self.sum = 0
-
-    def apply(self, command: Any) -> int:
-        if self.sum + command < 0:
-            raise Rejected("it would be negative")
-        self.sum += command
-        return self.sum
-
-    def snapshot(self) -> Any:
-        return {"sum": self.sum}
-
-    def restore(self, state: Any) -> None:
-        self.sum = state["sum"]
-
-
-TYPES: dict[str, type[Replicated]] = {"Sum": Sum}
+TYPES: dict[str, type[Replicated]] = {"Account": Account}
 
 OPS = st.one_of(
     st.tuples(st.just("map"), st.just("m"), st.tuples(KEYS, st.integers(0, 9))),
@@ -67,7 +49,7 @@ OPS = st.one_of(
             lambda items: all(-(2**63) <= i < 2**63 for i in items)
         ),
     ),
-    st.tuples(st.just("Sum"), st.just("u"), st.integers(-3, 3)),
+    st.tuples(st.just("Account"), st.just("u"), st.integers(-3, 3)),
     st.tuples(st.just("queue"), st.just("m"), st.just([])),
     st.tuples(st.just("lock"), st.just("l"), st.just(("acquire", "me", 1.0))),
     st.tuples(st.just("lock"), st.just("l"), st.tuples(st.just("release"), st.integers(0, 9))),
@@ -236,11 +218,11 @@ def apply(machine: Machine, data: bytes) -> Any:
 
 def test_newer_class_stops_machine() -> None:
     machine = Machine(TYPES, 7)
-    apply(machine, encode_write([("Sum", "u", 1, 1)]))
+    apply(machine, encode_write([("Account", "u", 1, 1)]))
     with pytest.raises(NewerRecord, match="version 2"):
-        apply(machine, encode_write([("Sum", "u", 1, 2)]))
+        apply(machine, encode_write([("Account", "u", 1, 2)]))
     with pytest.raises(NewerRecord, match="checkpoint"):
-        Machine(TYPES, 0).load(encode(("u", "Sum", 2, 0, {"sum": 0})))
+        Machine(TYPES, 0).load(encode(("u", "Account", 2, 0, 0)))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +233,7 @@ def test_newer_class_stops_machine() -> None:
         ("counter", "o", "1"),
         ("queue", "o", [1, 2]),
         ("lock", "o", ["steal", 1]),
-        ("Sum", "o", "text"),
+        ("Account", "o", "text"),
     ],
 )
 def test_exception_in_apply_stops_machine(op: Any) -> None:
@@ -262,11 +244,13 @@ def test_exception_in_apply_stops_machine(op: Any) -> None:
 
 def test_partly_rejected_transaction_stops_machine() -> None:
     machine = Machine(TYPES, 0)
-    outcome = apply(machine, encode_commit([("Sum", "u", -1), ("map", "m", ("a", 1))], "x", 1, 0))
+    outcome = apply(
+        machine, encode_commit([("Account", "u", -1), ("map", "m", ("a", 1))], "x", 1, 0)
+    )
     assert outcome.code == "rejected"
     assert "m" not in machine.objects or not machine.objects["m"].cells  # type: ignore[attr-defined]
     with pytest.raises(ApplyFailed, match="part of the transaction"):
-        apply(machine, encode_commit([("map", "m", ("a", 1)), ("Sum", "u", -1)], "y", 1, 0))
+        apply(machine, encode_commit([("map", "m", ("a", 1)), ("Account", "u", -1)], "y", 1, 0))
 
 
 def test_write_to_wrong_type_refuses_whole_record() -> None:
@@ -277,15 +261,15 @@ def test_write_to_wrong_type_refuses_whole_record() -> None:
 
 
 def test_states_of_different_class_versions_are_not_compared() -> None:
-    class Later(Sum):
+    class Later(Account):
         version = 2
 
         def snapshot(self) -> Any:
-            return {"sum": self.sum, "since": 2}
+            return [self.balance]
 
-    old, new = Machine(TYPES, 0), Machine({"Sum": Later}, 0)
+    old, new = Machine(TYPES, 0), Machine({"Account": Later}, 0)
     for machine in (old, new):
-        apply(machine, encode_write([("Sum", "u", 5)]))
+        apply(machine, encode_write([("Account", "u", 5)]))
         apply(machine, encode((2, 1, "mark")))
     for machine, other in ((old, new), (new, old)):
         apply(machine, encode((3, 1, "mark", 2, [], 0, "", other.digests())))

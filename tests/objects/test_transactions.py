@@ -181,7 +181,7 @@ def test_conflict_is_raised_after_all_attempts(space: Space, other: Space) -> No
     assert len(runs) == 3
 
 
-def test_transaction_id_takes_effect_once(space: Space, other: Space) -> None:
+def test_transaction_id_takes_effect_once(log: zlog.Log, space: Space, other: Space) -> None:
     def body(txn: Transaction) -> str:
         txn.counter("paid").add(10)
         return "paid"
@@ -190,17 +190,12 @@ def test_transaction_id_takes_effect_once(space: Space, other: Space) -> None:
     with pytest.raises(AlreadyCommitted):
         other.transact(body, id="order-17")
     space.checkpoint()
-    with Space.open(other_log(space), "space") as late, pytest.raises(AlreadyCommitted):
+    with Space.open(log, "space") as late, pytest.raises(AlreadyCommitted):
         late.transact(body, id="order-17")
     assert space.counter("paid").get() == 10
     for bad in ("", "x" * 129):
         with pytest.raises(ValueError, match="128"):
             space.transact(body, id=bad)
-
-
-def other_log(space: Space) -> zlog.Log:
-    log: zlog.Log = space._replica.port._log  # type: ignore[attr-defined]
-    return log
 
 
 class Slow:
