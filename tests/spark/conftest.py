@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +21,7 @@ import zlog
 from ..support.ceph import CephCluster
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 if sys.version_info < (3, 11):
@@ -109,25 +109,15 @@ class Pipeline:
         self.table = str(folder / "table")
         self.checkpoint = str(folder / "checkpoint")
 
-    def start(
-        self,
-        log: zlog.Log,
-        transform: Callable[[DataFrame], DataFrame] = lambda table: table,
-        **options: object,
-    ) -> StreamingQuery:
-        """Start a run that ends at the present tail."""
+    def run(self, log: zlog.Log, **options: object) -> StreamingQuery:
+        """Run it up to the present tail."""
         source = self.spark.readStream.format("zlog").options(**options_of(log, **options)).load()
-        return (
-            transform(source)
-            .writeStream.format("parquet")
+        query = (
+            source.writeStream.format("parquet")
             .option("checkpointLocation", self.checkpoint)
             .trigger(availableNow=True)
             .start(self.table)
         )
-
-    def run(self, log: zlog.Log, **options: object) -> StreamingQuery:
-        """Run it to its end."""
-        query = self.start(log, **options)  # type: ignore[arg-type]
         assert query.awaitTermination(SECONDS)
         return query
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 import zlog
 
 from .conftest import options_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def read(spark: SparkSession, log: zlog.Log, **options: object) -> DataFrame:
@@ -108,18 +105,13 @@ def test_columns_carry_no_option_metadata(spark: SparkSession, log: zlog.Log) ->
 
 
 @pytest.mark.parametrize(
-    ("columns", "complaint"),
-    [
-        ("position bigint, stripe int, timestamp timestamp, data binary", "list of columns"),
-        ("position bigint", "list of columns"),
-    ],
+    "columns",
+    ["position bigint, stripe int, timestamp timestamp, data binary", "position bigint"],
 )
-def test_table_with_column_list_is_refused(
-    spark: SparkSession, columns: str, complaint: str
-) -> None:
+def test_table_with_column_list_is_refused(spark: SparkSession, columns: str) -> None:
     spark.sql(f"CREATE TABLE listed ({columns}) USING zlog OPTIONS (log 'orders')")
     try:
-        with pytest.raises(Exception, match=complaint):
+        with pytest.raises(Exception, match="list of columns"):
             spark.sql("SELECT * FROM listed").collect()
     finally:
         spark.sql("DROP TABLE listed")

@@ -83,6 +83,19 @@ def test_stripes_of_large_entries_stay_separate(
     assert 12 <= len(tasks) <= 20
 
 
+def test_batch_across_width_change_reads_both_stripes(log: zlog.Log, store: zlog.Store) -> None:
+    log.append_many([b"x"] * 10)
+    reader = stream(log)
+    start = reader.initial()
+    with zlog.Log.open(store, log.name) as other:
+        other.reconfigure(width=3)
+        other.append_many([b"x"] * 10)
+    plan = reader.plan(reader.latest(start, None))
+    assert span(plan) == (0, 20)
+    objects = [(share.striping.width, share.indexes) for task in plan for share in task]
+    assert sorted(objects) == [(width, (index,)) for width in (3, 4) for index in range(width)]
+
+
 def test_task_count_respects_options(log: zlog.Log) -> None:
     log.append_many([b"x"] * 1000)
     for options in ({"minPartitions": 9}, {"minPartitions": 9, "maxPartitions": 9}):

@@ -20,17 +20,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 import zlog
 
 from .conftest import SECONDS
 from .test_tail import QUICK, cli_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KILLS = int(os.environ.get("ZLOG_SPARK_KILLS", "1"))
 STORES = ["embedded"] if KILLS == 1 else ["embedded", "ceph-bluestore"]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from zlog.spark._options import BATCH_OPTIONS, STREAM_OPTIONS
 
 from ..docs.pages import DOCS, blocks
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PAGE = DOCS / "spark.md"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -193,22 +194,6 @@ def test_trim_after_planning_is_data_loss(log: zlog.Log) -> None:
     assert [row["position"] for row in rows(lenient)] == list(range(12, 20))
 
 
-class Flaky:
-    """A log whose reads fail after a window, some times."""
-
-    def __init__(self, log: zlog.Log, failures: int) -> None:
-        self.log = log
-        self.view = log.view
-        self.failures = failures
-
-    def read_columns(self, *args: object, **options: object) -> Iterator[zlog.Columns]:
-        for columns in self.log.read_columns(*args, **options):  # type: ignore[arg-type]
-            yield columns
-            if self.failures:
-                self.failures -= 1
-                raise zlog.StoreTimeout("the store is slow")
-
-
 @pytest.mark.parametrize("width", [1, 4])
 def test_temporary_store_failure_does_not_duplicate_rows(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch, width: int
@@ -216,26 +201,30 @@ def test_temporary_store_failure_does_not_duplicate_rows(
     log = zlog.Log.create(store, "flaky", width=width)
     log.append_many([b"x" * 100] * 5_000)
     planned = tasks(log, maxPartitions=1)
-    flaky = Flaky(log, 3)
-    monkeypatch.setattr(LogRef, "open", lambda _: flaky)
+    read_columns, failures = zlog.Log.read_columns, iter(range(3))
+
+    def flaky(*args: Any, **options: Any) -> Iterator[zlog.Columns]:
+        for columns in read_columns(*args, **options):
+            yield columns
+            if next(failures, None) is not None:
+                raise zlog.StoreTimeout("the store is slow")
+
+    monkeypatch.setattr(zlog.Log, "read_columns", flaky)
     assert [row["position"] for row in rows(planned)] == list(range(5_000))
-    assert flaky.failures == 0
+    assert next(failures, None) is None
 
 
 def test_permanent_store_failure_ends_query(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.append(b"x")
     planned = tasks(log)
     monkeypatch.setattr(_handles, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(LogRef, "open", lambda _: Away())
+
+    def away(*_: object, **__: object) -> None:
+        raise zlog.StoreUnavailable("gone")
+
+    monkeypatch.setattr(zlog.Log, "read_columns", away)
     with pytest.raises(zlog.StoreUnavailable, match="gone"):
         rows(planned)
-
-
-class Away:
-    """A log whose store can't be reached."""
-
-    def read_columns(self, *_: object, **__: object) -> Iterator[zlog.Columns]:
-        raise zlog.StoreUnavailable("gone")
 
 
 def test_record_batches_match_spark_schema(log: zlog.Log) -> None:

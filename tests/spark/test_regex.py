@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from zlog.spark._regex import LinePattern
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PATTERNS = [
     r"^(?P<first_word>\S+) (?P<rest>.*)$",
@@ -34,8 +32,6 @@ LINES = [
 
 
 def test_translated_patterns_match_like_python(spark: SparkSession) -> None:
-    from pyspark.sql import functions as f
-
     table = spark.createDataFrame([(line,) for line in LINES], "line string").coalesce(1)
     compiled = [LinePattern.compile(pattern) for pattern in PATTERNS]
     columns = [

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import zlog
 from zlog.distribution import requirements
@@ -22,11 +24,6 @@ from zlog.spark.tail import Progress, Run, Tail, cursor_name_of
 
 from ..cli.conftest import Cli, Inside
 from ..docs.pages import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import DataFrame, Row, SparkSession
 
 SECONDS = 120
 LINE = r"^(?P<time>\S+ \S+) (?P<pid>\d+) (?P<level>[A-Z]+) (?P<component>\S+) "
@@ -138,7 +135,8 @@ def test_function_from_file_runs_on_workers(copying: Copying, tmp_path: Path) ->
 def test_cursor_matches_end_of_table(copying: Copying) -> None:
     copying.log.append_many([b"x"] * 25)
     batches = copying.run(options={"maxEntriesPerTrigger": "10"})
-    assert [batch.position for batch in batches if batch.rows] == [10, 20, 25]
+    found = [(batch.rows, batch.position, batch.tail) for batch in batches if batch.rows]
+    assert found == [(10, 10, 25), (10, 20, 25), (5, 25, 25)]
     (cursor,) = copying.log.cursors()
     assert (cursor.position, cursor.name[:12]) == (25, "spark-table-")
     copying.log.append(b"y")
@@ -245,8 +243,6 @@ def test_bad_input_is_reported_before_spark_starts(
     code: int,
     complaint: str,
 ) -> None:
-    from pyspark.sql import SparkSession
-
     zlog.Log.create(store, "orders").close()
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", None)
     result = Inside(store.url)("spark", "tail", *words)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructType
 
 import zlog
@@ -18,10 +18,6 @@ from zlog.spark._write import Appended, Appender, ExactTask
 
 from ..support.logs import data_of
 from .conftest import log_options, options_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
 
 TEXT = StructType().add("line", StringType())
 BYTES = StructType().add("line", BinaryType())
@@ -37,16 +33,12 @@ class Copy:
         self._source = log
         self._options = {"checkpointLocation": str(self.checkpoint), **options}
 
-    def run(
-        self,
-        transform: Callable[[DataFrame], DataFrame] = lambda table: table,
-        **options: object,
-    ) -> StreamingQuery:
+    def run(self, **options: object) -> StreamingQuery:
         """Run it up to the present tail; the options are of its source."""
         given = options_of(self._source, **options)
         source = self._spark.readStream.format("zlog").options(**given).load()
         query = (
-            transform(source.select("data"))
+            source.select("data")
             .writeStream.format("zlog")
             .options(store=self.log.store.url, log="copy", **self._options)
             .trigger(availableNow=True)
