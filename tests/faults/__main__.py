@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from ..support.ceph import ClusterSpec, running_cluster
@@ -46,14 +47,6 @@ def main() -> None:
         help="with --kills: all at once, and what was not synced is lost",
     )
     parser.add_argument(
-        "--set",
-        dest="options",
-        action="append",
-        default=[],
-        metavar="[SECTION:]KEY=VALUE",
-        help="an option for ceph.conf; may be given again",
-    )
-    parser.add_argument(
         "--partitions",
         action="store_true",
         help="cut OSDs off too, in a network namespace; needs root",
@@ -74,7 +67,7 @@ def main() -> None:
             outcome = run_kills(folder, options.seed, options.kills, power=options.power)
         else:
             outcome = _on_ceph(options, folder)
-    print(json.dumps(outcome.to_json()) if options.json else _render(outcome))
+    print(json.dumps(asdict(outcome)) if options.json else _render(outcome))
     sys.exit(1 if outcome.wrong else 0)
 
 
@@ -86,7 +79,7 @@ def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
         "bluestore",
         options.osds,
         MONITORS,
-        options=(*CLUSTER_OPTIONS, *own, *options.options),
+        options=(*CLUSTER_OPTIONS, *own),
         with_class=with_class,
     )
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:

@@ -71,7 +71,7 @@ class Actor(Client):
     """A replica of the space: transactions, single calls, checkpoints and trims."""
 
     async def begin(self) -> None:
-        self._journal = TransactionJournal(journal_of(self._over))
+        self._journal = TransactionJournal(journal_of(self.over))
         self._work = _Work(self.log.process, self._journal)
         await self._try(self.log.tail())  # its journal shows that it works
 

@@ -24,7 +24,7 @@ import zlog.aio
 from tests.history import RecordedWriter
 from zlog._read.select import Match
 
-from ..support.logs import TAGS, tags_of
+from ..support.logs import TAGS, all_of, tags_of
 from .actors import Actor
 from .blocking import Blocking, InTurns
 from .journal import Journal
@@ -79,12 +79,7 @@ class Writer(Client):
     async def _append_at_once(self) -> None:
         """Several, which travel together in asyncio."""
         entries = [self.entry() for _ in range(self.chance.randint(2, 8))]
-        appends = [self.log.append(entry, tags=tags_of(entry)) for entry in entries]
-        results = await asyncio.gather(*appends, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-            self._mine.append(result)
+        self._mine += await all_of(self.log.append(each, tags=tags_of(each)) for each in entries)
 
     async def _append_many(self) -> None:
         entries = [self.entry() for _ in range(self.chance.randint(2, 12))]
@@ -123,7 +118,7 @@ class Contender(Client):
                 pass
         end = time.monotonic() + self.chance.uniform(0, _HOLD_SECONDS)
         while time.monotonic() < end and not (self.told.done or writer.writer.fenced):
-            await asyncio.sleep(self.chance.choice((0, self.chance.uniform(0, self._think))))
+            await asyncio.sleep(self.chance.choice((0, self.chance.uniform(0, self.think))))
             await self._try(self._write(writer))
         if self.chance.random() < _RELEASES:
             await writer.release(timeout=self.timeout())
@@ -144,10 +139,7 @@ class Contender(Client):
             if self.chance.random() < 0.5:
                 await writer.flush(timeout=self.timeout())
         else:
-            appends = [writer.append(self.entry()) for _ in range(count)]
-            for result in await asyncio.gather(*appends, return_exceptions=True):
-                if isinstance(result, BaseException):
-                    raise result
+            await all_of(writer.append(self.entry()) for _ in range(count))
 
 
 class Follower(Client):
@@ -235,7 +227,7 @@ class Producer(Client):
         self._sequence = 0
 
     async def next(self) -> None:
-        await asyncio.sleep(_PAUSE * self._think)
+        await asyncio.sleep(_PAUSE * self.think)
         chance = random.Random(self._sequence)  # the same entries in each process
         for part in range(_PARTS):
             entries = [

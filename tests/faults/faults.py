@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -204,8 +205,19 @@ def sequencer_frozen(site: Site, _: random.Random) -> Iterator[None]:
 @contextmanager
 def sequencer_connections_cut(site: Site, _: random.Random) -> Iterator[None]:
     """All connections to sequencers break, several times a second."""
-    with _again_and_again(site.sequencers.cut, _CUT_SECONDS):
-        yield
+    over = threading.Event()
+
+    def cut_again() -> None:
+        while not over.wait(_CUT_SECONDS):
+            site.sequencers.cut()
+
+    with ThreadPoolExecutor(1) as pool:
+        cutting = pool.submit(cut_again)
+        try:
+            yield
+        finally:
+            over.set()
+            cutting.result()
 
 
 @contextmanager
@@ -244,30 +256,6 @@ def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         yield
         process.kill()
-
-
-@contextmanager
-def _again_and_again(action: Callable[[], object], pause: float) -> Iterator[None]:
-    """Do it all the time, in a thread, with pauses between."""
-    over = threading.Event()
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            while not over.wait(pause):
-                action()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 class Kind(NamedTuple):

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.history import Action, History, ListTransaction, Operation, Result
-from tests.history.operations import Events
+from tests.history import Action, History, Operation, Result
+from tests.history.operations import Events, Record
 
 _SHOWN_BYTES = 40
 
@@ -33,7 +33,7 @@ class InFile(Events):
         """Return the time, in nanoseconds. Two events at the same one count as concurrent."""
         return time.monotonic_ns()
 
-    def write(self, record: Operation | ListTransaction | str) -> None:
+    def write(self, record: Record | str) -> None:
         """Write a record, which may be another one's next state."""
         pickle.dump(record, self._file)
         self._file.flush()

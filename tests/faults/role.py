@@ -8,6 +8,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from pathlib import Path
 
 import zlog
@@ -45,10 +46,11 @@ class Told:
             self.done = True
 
 
+@dataclass
 class Client(ABC):
     """What all roles share.
 
-    Args:
+    Attributes:
         log: that is used.
         store: that has it.
         told: what the process was told.
@@ -57,23 +59,14 @@ class Client(ABC):
         over: the file in which it is noted when the client became patient.
     """
 
-    def __init__(
-        self,
-        log: RecordedLog,
-        store: zlog.Store,
-        told: Told,
-        chance: random.Random,
-        think: float,
-        over: Path,
-    ) -> None:
-        self.log = log
-        self.store = store
-        self.told = told
-        self.chance = chance
-        self._think = think
-        self._over = over
-        self._patient = False
-        self._entries = 0
+    log: RecordedLog
+    store: zlog.Store
+    told: Told
+    chance: random.Random
+    think: float
+    over: Path
+    _patient: bool = False
+    _entries: int = 0
 
     async def run(self) -> None:
         """Do one thing after the other until told to end."""
@@ -81,14 +74,14 @@ class Client(ABC):
         while not self.told.done:
             if self.told.over and not self._patient:
                 self._patient = True
-                write_whole(self._over, str(time.monotonic_ns()))
+                write_whole(self.over, str(time.monotonic_ns()))
             await self.pause()
             await self._try(self.next())
         await self.end()
 
     async def pause(self) -> None:
         """Think before the next operation."""
-        await asyncio.sleep(self.chance.uniform(0, self._think))
+        await asyncio.sleep(self.chance.uniform(0, self.think))
 
     async def begin(self) -> None:  # noqa: B027 - not every role has something to do first
         """Do what comes first."""

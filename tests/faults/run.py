@@ -9,9 +9,8 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import zlog
 import zlog.aio
@@ -74,10 +73,6 @@ class Outcome:
         results = Counter(each.result.value for each in history.transactions)
         self.transactions = dict(results)
         self.wrong += map(str, check_transactions(history))
-
-    def to_json(self) -> dict[str, Any]:
-        """What is printed for programs."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tests.history.exclusive import (
     in_a_row,
     refused_to_others,
 )
-from tests.history.facts import Facts, Violation
+from tests.history.facts import Facts, Violation, progress
 from tests.history.operations import Operation, Result
 from tests.history.recorder import History
 from tests.history.selected import passed_what_does_not, told_what_fits
@@ -261,14 +261,6 @@ class _TrimKnown:
         return None
 
 
-def _progress(facts: Facts) -> Iterator[Violation]:
-    """P13: once all faults are over, everything succeeds."""
-    for operation in facts.history.operations:
-        stuck = operation.result in (Result.PENDING, Result.FAILED)
-        if operation.invoked > facts.history.repaired and stuck:
-            yield Violation("P13", "failed though all faults were over", None, (operation,))
-
-
 _RULES: tuple[Rule, ...] = (
     _durable,
     _unique,
@@ -280,7 +272,7 @@ _RULES: tuple[Rule, ...] = (
     _epochs,
     _filled,
     _trimmed,
-    _progress,
+    lambda facts: progress(facts.history.operations, facts.history.repaired),
     at_one_position,
     there_for_good,
     in_order,

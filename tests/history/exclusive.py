@@ -67,6 +67,8 @@ def in_a_row(facts: Facts) -> Iterator[Violation]:
 
 def fenced_for_good(facts: Facts) -> Iterator[Violation]:
     """P19: a writer adds nothing behind where another took the log, nor once it knows of it."""
+    takes = {each.start: each.take for each in facts.exclusive}
+    ends = dict(itertools.pairwise([*sorted(takes), math.inf]))
     for writer in facts.exclusive:
         told = min(writer.ends, key=attrgetter("returned"), default=None)
         for append in writer.appends:
@@ -74,11 +76,6 @@ def fenced_for_good(facts: Facts) -> Iterator[Violation]:
             if at is not None and told is not None and append.invoked > told.returned:
                 message = f"the entry at {at} is by a writer that knew that it was fenced"
                 yield Violation("P19", message, at, (told, append))
-    takes = {each.start: each.take for each in facts.exclusive}
-    ends = dict(itertools.pairwise([*sorted(takes), math.inf]))
-    for writer in facts.exclusive:
-        for append in writer.appends:
-            at = writer.stands.get(append.number)
             if at is not None and at >= (end := ends[writer.start]):
                 message = f"the entry at {at} stands behind where another writer took the log"
                 yield Violation("P19", message, at, (takes[int(end)], append))

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from tests.history.operations import Action, Operation, Result
+from tests.history.operations import Action, Operation, Record, Result
 from tests.history.recorder import History
-from tests.history.transactions import ListTransaction
 from zlog.entry import GapKind
 
 _INDENT = "\n    "
@@ -32,10 +31,17 @@ class Violation:
     property: str
     message: str
     position: int | None = None
-    operations: tuple[Operation | ListTransaction, ...] = ()
+    operations: tuple[Record, ...] = ()
 
     def __str__(self) -> str:
         return _INDENT.join([f"{self.property}: {self.message}", *map(str, self.operations)])
+
+
+def progress(done: Iterable[Record], repaired: float) -> Iterator[Violation]:
+    """P13: once all faults are over, everything succeeds."""
+    for each in done:
+        if each.invoked > repaired and each.result in (Result.PENDING, Result.FAILED):
+            yield Violation("P13", "failed though all faults were over", None, (each,))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zlog._read.select import Wanted
 from zlog.entry import Entry, Gap, GapKind
@@ -51,16 +51,41 @@ class Result(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Operation:
-    """One operation on the log, on one position.
+class Record:
+    """Something that a process did.
 
     Attributes:
-        number: counts the history's operations from 0.
-        process: who asked.
-        action: for what.
+        number: counts the records of the history from 0.
+        process: who did it.
         invoked: when it began: a number that is higher than those of all events before.
         returned: when it ended, by the same count; infinite while it has not.
         result: how.
+        error: of one that failed, what was said.
+        seconds: when it began, on the clock of the history.
+    """
+
+    number: int
+    process: str
+    invoked: float
+    returned: float = field(default=math.inf, kw_only=True)
+    result: Result = field(default=Result.PENDING, kw_only=True)
+    error: str = field(default="", kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True)
+
+    def shown(self, what: str) -> str:
+        """Return its place in the history, what it was, and what came of it."""
+        text = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}{what}"
+        if self.result is not Result.OK:
+            text += f": {self.result.value}"
+        return f"{text} ({self.error})" if self.error else text
+
+
+@dataclass(slots=True, eq=False)
+class Operation(Record):
+    """One operation on the log, on one position.
+
+    Attributes:
+        action: what it does.
         position: where an append was acknowledged, what was read, filled or trimmed, what a tail
             was; of ``trim_to`` the first position that is kept; of ``take`` where the entries
             ended; of ``pass`` the first position. None while it is not known.
@@ -76,16 +101,9 @@ class Operation:
         writer: of ``take`` the exclusive writer, by id, that has the log then; of ``append`` and
             ``release`` that which was asked. One's appends have numbers in the order in which
             they were handed in.
-        error: of one that failed, what was said.
-        seconds: when it began, on the clock of the history.
     """
 
-    number: int
-    process: str
     action: Action
-    invoked: float
-    returned: float = math.inf
-    result: Result = Result.PENDING
     position: int | None = None
     end: int | None = None
     entry: bytes | None = None
@@ -95,12 +113,9 @@ class Operation:
     epochs: tuple[int, int] | None = None
     part: tuple[str, int, int] | None = None
     writer: str | None = None
-    error: str = ""
-    seconds: float = 0.0
 
     def __str__(self) -> str:
-        what = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}:"
-        what += f" {self.action.value}"
+        what = f": {self.action.value}"
         if self.entry is not None:
             what += f" {_short(self.entry)}"
         if self.position is not None:
@@ -120,9 +135,7 @@ class Operation:
             what += " for {} {}.{}".format(*self.part)
         if self.writer is not None:
             what += f" by writer {self.writer[:8]}"
-        if self.result is not Result.OK:
-            what += f": {self.result.value}"
-        return f"{what} ({self.error})" if self.error else what
+        return self.shown(what)
 
     def tell(self, data: bytes, tags: Iterable[str]) -> None:
         """Note the entry that it is about."""
@@ -189,8 +202,8 @@ class Recording(Events):
         operation = Operation(
             len(self.operations),
             process,
-            action,
             self.event() if invoked is None else invoked,
+            action,
             position=position,
             part=part,
             writer=writer,

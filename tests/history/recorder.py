@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Literal
 
 from tests.history.operations import (
     Action,
@@ -23,7 +22,6 @@ from zlog._client import Tags
 from zlog._read.select import Match, Wanted
 from zlog._trim.retention import Retention
 from zlog.aio import Log
-from zlog.aio.writer import WINDOW_BYTES
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AlreadyWritten,
@@ -35,7 +33,6 @@ from zlog.errors import (
     NotWritten,
     SequenceSuperseded,
 )
-from zlog.testing._process import PROCESS
 from zlog.view import View
 
 
@@ -49,11 +46,9 @@ class History(Recording):
         clock: tells the seconds that messages show; None shows 0.
     """
 
-    def watch(self, log: Log, process: str | None = None) -> RecordedLog:
+    def watch(self, log: Log, process: str) -> RecordedLog:
         """Return ``log`` with everything that goes through it noted here."""
-        running = PROCESS.get()
-        name = process or (running.name if running else "main")
-        return RecordedLog(log, self, name)
+        return RecordedLog(log, self, process)
 
     def digest(self) -> str:
         """Return a number for all that happened: equal histories have equal ones."""
@@ -284,24 +279,10 @@ class RecordedLog:
             with self._operation(Action.COMPACT):
                 await self.log.set_retention(retention, timeout=timeout)
 
-    async def writer(
-        self,
-        name: str | None = None,
-        *,
-        window_bytes: int = WINDOW_BYTES,
-        capacity: int | None = None,
-        when_full: Literal["wait", "raise"] = "wait",
-        timeout: Timeout = ...,
-    ) -> RecordedWriter:
+    async def writer(self, name: str | None = None, *, timeout: Timeout = ...) -> RecordedWriter:
         """See :meth:`zlog.Log.writer`. What the writer does is noted, too."""
         with self._operation(Action.TAKE) as operation:
-            writer = await self.log.writer(
-                name,
-                window_bytes=window_bytes,
-                capacity=capacity,
-                when_full=when_full,
-                timeout=timeout,
-            )
+            writer = await self.log.writer(name, timeout=timeout)
             operation.position, operation.writer = writer.start, writer.id
         return RecordedWriter(writer, self.log, self._history, self.process)
 

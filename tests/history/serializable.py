@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from operator import attrgetter
 from typing import NamedTuple
 
-from tests.history.facts import Violation
+from tests.history.facts import Violation, progress
 from tests.history.operations import Result
 from tests.history.transactions import ListTransaction, TransactionHistory
 
@@ -62,7 +62,7 @@ def check_transactions(history: TransactionHistory) -> list[Violation]:
     return [violation for rule in _RULES for violation in rule(facts)]
 
 
-class _Read:
+class _Read(NamedTuple):
     """A transaction's first read of a key.
 
     Attributes:
@@ -71,12 +71,9 @@ class _Read:
         found: the list without what the transaction itself has appended.
     """
 
-    __slots__ = ("by", "found", "key")
-
-    def __init__(self, by: ListTransaction, key: str, found: Values) -> None:
-        self.by = by
-        self.key = key
-        self.found = found
+    by: ListTransaction
+    key: str
+    found: Values
 
 
 class _Facts:
@@ -397,19 +394,11 @@ class _Order:
                 self._add(ended, transaction.number, RT)
 
 
-def _progress(facts: _Facts) -> Iterator[Violation]:
-    """P13: once all faults are over, everything succeeds."""
-    for transaction in facts.history.transactions:
-        stuck = transaction.result in (Result.PENDING, Result.FAILED)
-        if transaction.invoked > facts.history.repaired and stuck:
-            yield Violation("P13", "failed though all faults were over", None, (transaction,))
-
-
 _RULES: tuple[Callable[[_Facts], Iterable[Violation]], ...] = (
     _genuine,
     _whole,
     _once,
     _agreed,
     _in_one_order,
-    _progress,
+    lambda facts: progress(facts.history.transactions, facts.history.repaired),
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from tests.history.operations import Events, Result
+from tests.history.operations import Events, Record, Result
 
 
 class ListStep(NamedTuple):
@@ -31,32 +30,20 @@ class ListStep(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class ListTransaction:
+class ListTransaction(Record):
     """One attempt at a transaction. A read or an append by itself is a transaction, too.
 
+    With the result ``OK`` it is committed, with ``REFUSED`` it has had no effect and never will;
+    with any other it is unknown.
+
     Attributes:
-        number: counts the history's transactions from 0.
-        process: who made it.
-        invoked: when it began: a number that is higher than those of all events before.
-        returned: when it ended, by the same count; infinite while it has not.
-        result: how: with ``OK`` it is committed, with ``REFUSED`` it has had no effect and never
-            will; with any other it is unknown.
         id: attempts with the same id take effect once, all together, but for those that only read;
             None: it is the only one.
         steps: what it did, in order.
-        error: of one that failed, what was said.
-        seconds: when it began, on the clock of the history.
     """
 
-    number: int
-    process: str
-    invoked: float
-    returned: float = math.inf
-    result: Result = Result.PENDING
     id: str | None = None
     steps: list[ListStep] = field(default_factory=list)
-    error: str = ""
-    seconds: float = 0.0
 
     def append(self, key: str, value: Hashable) -> None:
         """Note that it appends a value, which no other attempt appends to this key."""
@@ -74,12 +61,8 @@ class ListTransaction:
         return any(step.value is not None for step in self.steps)
 
     def __str__(self) -> str:
-        what = f"#{self.number} [{self.invoked:g}..{self.returned:g}] {self.process}"
-        what += f" as {self.id}" if self.id is not None else ""
-        what += f": {', '.join(map(str, self.steps)) or 'nothing'}"
-        if self.result is not Result.OK:
-            what += f": {self.result.value}"
-        return f"{what} ({self.error})" if self.error else what
+        what = f" as {self.id}" if self.id is not None else ""
+        return self.shown(f"{what}: {', '.join(map(str, self.steps)) or 'nothing'}")
 
 
 class TransactionHistory(Events):

@@ -127,37 +127,37 @@ class Actor(Client):
             except Stopped:
                 raise
             except ZlogError as error:
-                self._trace(self.process.name, f"could not open the space: {error}")
+                self.trace(self.process.name, f"could not open the space: {error}")
                 await asyncio.sleep(0.1)
 
     async def _play(self, space: Space) -> None:
         """Do things, up to three at the same time, with one replica."""
-        count = self._chance.randint(5, 60)
-        together = self._chance.choice((1, 1, 2, 3))
+        count = self.chance.randint(5, 60)
+        together = self.chance.choice((1, 1, 2, 3))
         await asyncio.gather(*(self._play_one(space, count) for _ in range(together)))
 
     async def _play_one(self, space: Space, count: int) -> None:
         for _ in range(count):
             if self.done:
                 return
-            await asyncio.sleep(self._chance.uniform(0, self._think))
-            if self._chance.random() < 0.05:
+            await asyncio.sleep(self.chance.uniform(0, self.think))
+            if self.chance.random() < 0.05:
                 self._freeze("write")
             actions, weights = zip(*_ACTIONS.items(), strict=True)
-            (action,) = self._chance.choices(actions, weights)
-            self._trace(self.process.name, action.__name__.removeprefix("_"))
+            (action,) = self.chance.choices(actions, weights)
+            self.trace(self.process.name, action.__name__.removeprefix("_"))
             await self._try(action(self, space))
 
     async def _try(self, operation: Awaitable[object]) -> None:
         try:
             await super()._try(operation)
         except Stopped as error:
-            self._complain(f"{self.process.name} stopped: {error}")
+            self.complain(f"{self.process.name} stopped: {error}")
 
     async def _transact(self, space: Space) -> object:
         """A transaction that is tried until it is committed, or given up."""
-        attempts = Attempts(self.work, self.process.name, self.work.choose_id(self._chance))
-        tries = self._chance.choice((1, 3, 20))
+        attempts = Attempts(self.work, self.process.name, self.work.choose_id(self.chance))
+        tries = self.chance.choice((1, 3, 20))
 
         async def body(txn: Transaction) -> None:
             noted = attempts.begin()
@@ -177,15 +177,15 @@ class Actor(Client):
 
     async def _steps(self, txn: Transaction, noted: ListTransaction) -> None:
         """Read and append here and there, and sometimes take long for it."""
-        slow = self._chance.choice((0.0, 0.0, 0.02, 0.2))
-        only_reads = self._chance.random() < 0.2
-        for _ in range(self._chance.randint(1, 5)):
+        slow = self.chance.choice((0.0, 0.0, 0.02, 0.2))
+        only_reads = self.chance.random() < 0.2
+        for _ in range(self.chance.randint(1, 5)):
             if slow:
-                await asyncio.sleep(self._chance.uniform(0, slow))
-            if self._chance.random() < 0.1:
+                await asyncio.sleep(self.chance.uniform(0, slow))
+            if self.chance.random() < 0.1:
                 read_all(txn, noted)
-            key = self._chance.choice(KEYS)
-            if only_reads or self._chance.random() < 0.4:
+            key = self.chance.choice(KEYS)
+            if only_reads or self.chance.random() < 0.4:
                 read(txn, noted, key)
             else:
                 append(txn, noted, key, self.work.value())
@@ -193,7 +193,7 @@ class Actor(Client):
     async def _append(self, space: Space) -> object:  # type: ignore[override]
         """One call that appends."""
         attempts = Attempts(self.work, self.process.name, None)
-        key = self._chance.choice([*QUEUES, *LISTS])
+        key = self.chance.choice([*QUEUES, *LISTS])
         value = self.work.value()
 
         async def once() -> None:
@@ -207,13 +207,13 @@ class Actor(Client):
         try:
             return await attempts.note(once())
         except ResultLost as error:
-            self._complain(f"P24: {self.process.name}: {error}")
+            self.complain(f"P24: {self.process.name}: {error}")
             raise
 
     async def _read(self, space: Space) -> object:  # type: ignore[override]
         """One call that reads."""
         attempts = Attempts(self.work, self.process.name, None)
-        key = self._chance.choice([*KEYS, MAP])
+        key = self.chance.choice([*KEYS, MAP])
 
         async def once() -> None:
             noted = attempts.begin()
@@ -231,7 +231,7 @@ class Actor(Client):
         return await attempts.note(once())
 
     async def _checkpoint(self, space: Space) -> object:
-        trim = self._chance.random() < 0.5
+        trim = self.chance.random() < 0.5
         start = await space.checkpoint(trim=trim)
         return f"checkpoint at {start}{', and trimmed' if trim else ''}"
 

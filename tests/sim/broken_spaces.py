@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from zlog.entry import GapKind
 from zlog.objects import _replica, _restore
@@ -72,64 +73,57 @@ def lose_sometimes(objects, object, method, payload):  # type: ignore[no-untyped
     return answer
 
 
+_SpaceMutant = partial(Mutant, kinds=(Kind.OBJECTS,))
+
 SPACES = {
-    "read-set-ignored": Mutant(
+    "read-set-ignored": _SpaceMutant(
         "a transaction commits whatever others have changed of what it has read",
         patches=((Machine, "invalid", lambda *_: []),),
-        kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
-    "decided-as-seen": Mutant(
+    "decided-as-seen": _SpaceMutant(
         "a client decides its transaction by what it has read, and not at the entry's position",
         patches=((Replica, "commit", _commit_as_seen),),
-        kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
-    "tail-not-checked": Mutant(
+    "tail-not-checked": _SpaceMutant(
         "a read does not ask for the tail",
         patches=((Replica, "sync", _play_what_is_known),),
-        kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
-    "applied-twice": Mutant(
+    "applied-twice": _SpaceMutant(
         "a replica plays on from before the checkpoint that it has begun with",
         patches=((_restore, "_load", _load_too_early),),
-        kinds=(Kind.OBJECTS,),
         shows="P23",
         tried_first=3,
     ),
-    "not-applied": Mutant(
+    "not-applied": _SpaceMutant(
         "a replica plays on from behind the pieces of the checkpoint that it has begun with",
         patches=((_restore, "_load", _load_too_late),),
-        kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
-    "ids-forgotten": Mutant(
+    "ids-forgotten": _SpaceMutant(
         "a space does not know which transactions it has decided",
         patches=((Decided, "find", lambda *_: None),),
-        kinds=(Kind.OBJECTS,),
         shows="P23",
         tried_first=3,
     ),
-    "results-forgotten": Mutant(
+    "results-forgotten": _SpaceMutant(
         "a checkpoint has no results of commands",
         patches=((Decided, "results", lambda *_: ""),),
-        kinds=(Kind.OBJECTS,),
         shows="P24",
         tried_first=10,
     ),
-    "lost-passed": Mutant(
+    "lost-passed": _SpaceMutant(
         "a replica passes an entry that is lost as if it were nothing of its own",
         execute=lose_sometimes,
         patches=((_replica, "HIDING", _HIDING_BUT_LOST),),
-        kinds=(Kind.OBJECTS,),
         shows="P2",
         tried_first=3,
     ),
-    "gaps-passed": Mutant(
+    "gaps-passed": _SpaceMutant(
         "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",
         patches=((Feed, "next", _next_without_gaps),),
-        kinds=(Kind.OBJECTS,),
         shows="P2",
     ),
 }

@@ -7,6 +7,8 @@ import contextvars
 import random
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from tests.history import History, RecordedLog
 from zlog._read.select import Match
@@ -14,7 +16,7 @@ from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import Process
 
-from ..support.logs import TAGS, UNITS, tags_of
+from ..support.logs import TAGS, UNITS, all_of, tags_of
 from .cluster import ProcessStore
 from .trace import Trace
 
@@ -27,10 +29,11 @@ MATCHES: tuple[Match, Match] = ("any", "all")
 KINDS = TAGS[1:]
 
 
+@dataclass
 class Client:
     """One client process, from its start to its death.
 
-    Args:
+    Attributes:
         process: in which it runs.
         store: as that reaches it.
         history: where its operations go.
@@ -40,45 +43,31 @@ class Client:
         complain: called with what must never happen to a client.
         trims: whether it may trim.
         hole_timeout: seconds after which a reader fills a hole.
-
-    Attributes:
         timeout: of its operations.
     """
 
-    timeout = TIMEOUT
+    process: Process
+    store: ProcessStore
+    history: History
+    trace: Trace
+    chance: random.Random
+    think: float
+    complain: Callable[[str], None]
+    trims: bool
+    hole_timeout: float
+    done: bool = field(default=False, init=False)
+    timeout: ClassVar[float] = TIMEOUT
 
-    def __init__(
-        self,
-        process: Process,
-        store: ProcessStore,
-        history: History,
-        trace: Trace,
-        chance: random.Random,
-        think: float,
-        complain: Callable[[str], None],
-        *,
-        trims: bool = True,
-        hole_timeout: float = 0.1,
-    ) -> None:
-        self.process = process
-        self.done = False
-        self._store = store
-        self._history = history
-        self._trace = trace
-        self._chance = chance
-        self._think = think
-        self._complain = complain
-        self._hole_timeout = hole_timeout
-        self._trims = trims
-        self._actions = {each: n for each, n in _ACTIONS.items() if trims or each not in _TRIMS}
+    def __post_init__(self) -> None:
+        self._actions = {n: w for n, w in _ACTIONS.items() if self.trims or n not in _TRIMS}
         self._entries = 0
-        self._name = f"{process.name}.{chance.randrange(16**6):06x}"
+        self._name = f"{self.process.name}.{self.chance.randrange(16**6):06x}"
 
     async def run(self) -> None:
         """Do things until ``done``."""
         log = await self._open()
         while not self.done:
-            await asyncio.sleep(self._chance.uniform(0, self._think))
+            await asyncio.sleep(self.chance.uniform(0, self.think))
             await self._try(self._next(log))
 
     async def follow(self, tags: Collection[str] | None = None) -> None:
@@ -91,50 +80,50 @@ class Client:
         while True:
             try:
                 log = await Log.open(
-                    self._store,
+                    self.store,
                     LOG,
                     timeout=self.timeout,
-                    hole_timeout=self._chance.choice((0.02, 0.1, 0.3)),
+                    hole_timeout=self.chance.choice((0.02, 0.1, 0.3)),
                     sequencer_timeout=SEQUENCER_TIMEOUT,
                 )
             except CorruptEntry:
                 raise
             except ZlogError as error:
-                self._trace(self.process.name, f"could not open the log: {error}")
+                self.trace(self.process.name, f"could not open the log: {error}")
                 await asyncio.sleep(0.1)
             else:
-                return self._history.watch(log, self.process.name)
+                return self.history.watch(log, self.process.name)
 
     async def _try(self, operation: Awaitable[object]) -> None:
         name = self.process.name
         try:
             result = await operation
         except CorruptEntry as error:
-            self._complain(f"{name}: nothing was damaged, and it says: {error}")
+            self.complain(f"{name}: nothing was damaged, and it says: {error}")
         except ZlogError as error:
-            self._trace(name, f"-> {type(error).__name__}: {error}")
+            self.trace(name, f"-> {type(error).__name__}: {error}")
         else:
             if result is not None:
-                self._trace(name, f"-> {result}")
+                self.trace(name, f"-> {result}")
 
     def _freeze(self, step: str) -> None:
         """Stop for a while once the store has taken a step, before this process hears of it."""
-        seconds = self._chance.uniform(0.1, 1.0)
+        seconds = self.chance.uniform(0.1, 1.0)
 
         def effect(method: str) -> None:
             if method == step and self.process.running:
-                self._store.effect = None
-                self._trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
+                self.store.effect = None
+                self.trace(self.process.name, f"is frozen in {step} for {seconds:.2f} s")
                 self.process.pause()
                 loop = asyncio.get_running_loop()
                 loop.call_later(seconds, self.process.resume, context=contextvars.Context())
 
-        self._store.effect = effect
+        self.store.effect = effect
 
     def _next(self, log: RecordedLog) -> Awaitable[object]:
         actions, weights = zip(*self._actions.items(), strict=True)
-        (action,) = self._chance.choices(actions, weights)
-        self._trace(self.process.name, action.__name__.removeprefix("_"))
+        (action,) = self.chance.choices(actions, weights)
+        self.trace(self.process.name, action.__name__.removeprefix("_"))
         return action(self, log)
 
     def _entry(self) -> bytes:
@@ -143,8 +132,8 @@ class Client:
 
     def _some_position(self) -> int:
         """A position that probably lies below the tail, and rather close to it."""
-        most = max((each.position or 0 for each in self._history.operations[-50:]), default=0)
-        return max(0, most - int(self._chance.expovariate(0.2)))
+        most = max((each.position or 0 for each in self.history.operations[-50:]), default=0)
+        return max(0, most - int(self.chance.expovariate(0.2)))
 
     async def _append(self, log: RecordedLog) -> object:
         entry = self._entry()
@@ -152,34 +141,28 @@ class Client:
 
     async def _append_at_once(self, log: RecordedLog) -> object:
         """Several at once, which travel together."""
-        count = self._chance.randint(2, 8)
-        entries = [self._entry() for _ in range(count)]
-        appends = (log.append(entry, tags=tags_of(entry)) for entry in entries)
-        results = await asyncio.gather(*appends, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, ZlogError):
-                raise result
-        return results
+        entries = [self._entry() for _ in range(self.chance.randint(2, 8))]
+        return await all_of(log.append(entry, tags=tags_of(entry)) for entry in entries)
 
     async def _append_many(self, log: RecordedLog) -> object:
-        entries = [self._entry() for _ in range(self._chance.randint(2, 12))]
+        entries = [self._entry() for _ in range(self.chance.randint(2, 12))]
         return await log.append_many(entries, tags=tags_of(entries[0]))
 
     async def _reserve(self, log: RecordedLog) -> object:
         """Reserve some positions, and write to some of these, in any order, after a while."""
-        reserved = list(await log.reserve(self._chance.randint(1, 4)))
-        self._chance.shuffle(reserved)
+        reserved = list(await log.reserve(self.chance.randint(1, 4)))
+        self.chance.shuffle(reserved)
         written = []
-        for position in reserved[: self._chance.randint(0, len(reserved))]:
-            await asyncio.sleep(self._chance.expovariate(20))
+        for position in reserved[: self.chance.randint(0, len(reserved))]:
+            await asyncio.sleep(self.chance.expovariate(20))
             try:
                 entry = self._entry()
                 await log.write(position, entry, tags=tags_of(entry))
                 written.append(position)
             except Invalidated as error:
-                self._trace(self.process.name, f"-> {error}")
+                self.trace(self.process.name, f"-> {error}")
             except AlreadyWritten as error:
-                self._complain(f"P16: {self.process.name} had reserved it: {error}")
+                self.complain(f"P16: {self.process.name} had reserved it: {error}")
         return written
 
     async def _read(self, log: RecordedLog) -> object:
@@ -187,39 +170,39 @@ class Client:
 
     async def _read_range(self, log: RecordedLog) -> object:
         end = self._some_position() + 1
-        start = max(0, end - self._chance.randint(1, 30))
+        start = max(0, end - self.chance.randint(1, 30))
         async with aclosing(
-            log.read_range(start, end, hole_timeout=self._hole_timeout / 2)
+            log.read_range(start, end, hole_timeout=self.hole_timeout / 2)
         ) as items:
             return len([item async for item in items])
 
     async def _select(self, log: RecordedLog) -> object:
         """Read a range by tags, or backwards, or both."""
         tail = await log.tail()
-        start = max(0, tail - self._chance.randint(1, 60))
-        end = self._chance.choice((None, max(start, tail - self._chance.randint(0, 5))))
-        reverse = self._chance.random() < 0.4
-        tags = [self._chance.choice(KINDS), *self._chance.choices((*KINDS, "even"), k=1)]
-        wanted = None if reverse and self._chance.random() < 0.2 else tags
+        start = max(0, tail - self.chance.randint(1, 60))
+        end = self.chance.choice((None, max(start, tail - self.chance.randint(0, 5))))
+        reverse = self.chance.random() < 0.4
+        tags = [self.chance.choice(KINDS), *self.chance.choices((*KINDS, "even"), k=1)]
+        wanted = None if reverse and self.chance.random() < 0.2 else tags
         items = log.read_range(
             start,
             end,
             tags=wanted,
-            match=self._chance.choice(MATCHES),
+            match=self.chance.choice(MATCHES),
             reverse=reverse,
-            hole_timeout=self._hole_timeout / 2,
+            hole_timeout=self.hole_timeout / 2,
         )
         async with aclosing(items):
             return f"{len([item async for item in items])} items by tags"
 
     async def _last(self, log: RecordedLog) -> object:
         await log.tail()
-        return await log.last(self._chance.choice(KINDS))
+        return await log.last(self.chance.choice(KINDS))
 
     async def _follow(self, log: RecordedLog, tags: Collection[str] | None) -> object:
-        async with aclosing(log.follow(tags=tags, hole_timeout=self._hole_timeout)) as items:
+        async with aclosing(log.follow(tags=tags, hole_timeout=self.hole_timeout)) as items:
             async for item in items:
-                self._trace(self.process.name, f"-> {item}")
+                self.trace(self.process.name, f"-> {item}")
                 if self.done:
                     break
 
@@ -227,7 +210,7 @@ class Client:
         return await log.tail()
 
     async def _fill(self, log: RecordedLog) -> object:
-        return await log.fill(self._some_position() + self._chance.randint(0, 3))
+        return await log.fill(self._some_position() + self.chance.randint(0, 3))
 
     async def _trim(self, log: RecordedLog) -> object:
         return await log.trim(self._some_position())
@@ -236,7 +219,7 @@ class Client:
         return await log.trim_to(self._some_position() // 2)
 
     async def _reconfigure(self, log: RecordedLog) -> object:
-        width, stripe_unit = self._chance.randint(1, 5), self._chance.choice(UNITS)
+        width, stripe_unit = self.chance.randint(1, 5), self.chance.choice(UNITS)
         return (await log.log.reconfigure(width=width, stripe_unit=stripe_unit)).epoch
 
     async def _stat(self, log: RecordedLog) -> object:
@@ -246,12 +229,12 @@ class Client:
 class Compactor(Client):
     """A process that enforces the log's retention again and again."""
 
-    async def run(self) -> None:
-        """Do so until ``done``."""
-        log = await self._open()
-        while not self.done:
-            await asyncio.sleep(self._chance.uniform(0, 0.6))
-            await self._try(compact(log))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.think = 0.6
+
+    def _next(self, log: RecordedLog) -> Awaitable[object]:
+        return compact(log)
 
 
 async def compact(log: RecordedLog) -> str:

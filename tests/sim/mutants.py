@@ -6,6 +6,7 @@ The class is C++ and not built broken: what is wrong with it is done where its m
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 from zlog._append import exactly_once, exclusive, ownership
 from zlog._append.exactly_once import _Attempt
@@ -239,6 +240,9 @@ async def _compact_one_more(layout, pages, deadline):  # type: ignore[no-untyped
     await _compact(layout, more, deadline)
 
 
+_OnceMutant = partial(Mutant, kinds=(Kind.EXACTLY_ONCE,), shows="P15")
+_ExclusiveMutant = partial(Mutant, kinds=(Kind.EXCLUSIVE,))
+
 MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout, such as taking the log, leaves one object unsealed",
@@ -269,53 +273,43 @@ MUTANTS = {
         shows="P16",
         tried_first=3,
     ),
-    "attempt-not-shut-out": Mutant(
+    "attempt-not-shut-out": _OnceMutant(
         "an attempt at an exactly-once append is granted positions when a later one has begun",
         patches=((_Attempt, "grant", _grant_to_all),),
-        kinds=(Kind.EXACTLY_ONCE,),
-        shows="P15",
     ),
-    "grant-not-recorded": Mutant(
+    "grant-not-recorded": _OnceMutant(
         "an exactly-once append writes where no later attempt will look",
         patches=((_Attempt, "grant", _grant_unrecorded),),
-        kinds=(Kind.EXACTLY_ONCE,),
-        shows="P15",
     ),
-    "attempt-not-settled": Mutant(
+    "attempt-not-settled": _OnceMutant(
         "an attempt leaves open what earlier ones were granted and have not written",
         patches=((_Attempt, "recover", _read_unsettled),),
-        kinds=(Kind.EXACTLY_ONCE,),
-        shows="P15",
         tried_first=28,
     ),
-    "confirmed-out-of-order": Mutant(
+    "confirmed-out-of-order": _ExclusiveMutant(
         "a writer confirms an entry before those that were handed in before it",
         patches=((Exclusive, "_confirm", _confirm_all_written),),
-        kinds=(Kind.EXCLUSIVE,),
     ),
-    "not-written-again": Mutant(
+    "not-written-again": _ExclusiveMutant(
         "a writer does not write again what is above a hole of the stripe that ended",
         patches=((exclusive, "Round", _WrittenForEver),),
-        kinds=(Kind.EXCLUSIVE,),
         tried_first=3,
     ),
-    "recovered-past-a-hole": Mutant(
+    "recovered-past-a-hole": _ExclusiveMutant(
         "a client that takes a log takes what lies above a hole for confirmed",
         patches=(
             (views, "confirmed_end", _highest_end),
             (ownership, "prefix_end", _prefix_past_holes),
         ),
-        kinds=(Kind.EXCLUSIVE,),
         tried_first=8,
     ),
-    "read-beyond-a-hole": Mutant(
+    "read-beyond-a-hole": _ExclusiveMutant(
         "a reader takes what lies above a hole for confirmed",
         seeds_max=80,
         patches=(
             (positions, "confirmed_end", _highest_end),
             (positions, "prefix_end", _prefix_past_holes),
         ),
-        kinds=(Kind.EXCLUSIVE,),
         tried_first=49,
     ),
     "selected-past-a-hole": Mutant(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from zlog._base.names import DIRECTORY_OBJECT, directory_shard
 from zlog.testing import Process
@@ -13,10 +14,11 @@ from .clients import LOG
 from .cluster import LEASE_SECONDS, Cluster, stripe_objects
 
 
+@dataclass
 class Nemesis:
     """Makes one fault after the other.
 
-    Args:
+    Attributes:
         cluster: that suffers.
         chance: decides.
         restart: starts a process anew that was killed, by its name.
@@ -24,19 +26,13 @@ class Nemesis:
         hunt: whether it kills sequencers more often than others.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        chance: random.Random,
-        restart: Callable[[str], None],
-        calm: float,
-        *,
-        hunt: bool = False,
-    ) -> None:
-        self._cluster = cluster
-        self._chance = chance
-        self._restart = restart
-        self._calm = calm
+    cluster: Cluster
+    chance: random.Random
+    restart: Callable[[str], None]
+    calm: float
+    hunt: bool
+
+    def __post_init__(self) -> None:
         self._faults = [
             self._pause,
             self._depose,
@@ -49,19 +45,19 @@ class Nemesis:
             self._bad_store,
             self._bad_network,
         ]
-        if hunt:
+        if self.hunt:
             self._faults.append(self._kill_sequencer)
 
     async def run(self) -> None:
         """Go on until cancelled."""
         while True:
-            await asyncio.sleep(self._chance.uniform(0, self._calm))
-            self._chance.choice(self._faults)()
+            await asyncio.sleep(self.chance.uniform(0, self.calm))
+            self.chance.choice(self._faults)()
 
     def _pause(self) -> None:
         """SIGSTOP, and SIGCONT after a while: also a leader, beyond its lease."""
         process = self._some_process()
-        seconds = self._chance.choice((0.05, 0.3, 1.0, 2.0))
+        seconds = self.chance.choice((0.05, 0.3, 1.0, 2.0))
         self._say(f"pauses {process.name} for {seconds} s")
         process.pause()
         self._after(seconds, process.resume)
@@ -70,7 +66,7 @@ class Nemesis:
         """Pause a sequencer for longer than a lease, so that another leads when it goes on."""
         process = self._some_sequencer()
         if process is not None:
-            seconds = self._chance.uniform(1.0, 2.5) * LEASE_SECONDS
+            seconds = self.chance.uniform(1.0, 2.5) * LEASE_SECONDS
             self._say(f"pauses {process.name} for {seconds:.2f} s")
             process.pause()
             self._after(seconds, process.resume)
@@ -86,65 +82,65 @@ class Nemesis:
     def _kill_one(self, process: Process) -> None:
         self._say(f"kills {process.name}")
         process.kill()
-        self._after(self._chance.uniform(0, 0.5), lambda: self._restart(process.name))
+        self._after(self.chance.uniform(0, 0.5), lambda: self.restart(process.name))
 
     def _cut(self) -> None:
-        names = sorted(self._cluster.processes)
+        names = sorted(self.cluster.processes)
         if len(names) > 1:
-            one, other = self._chance.sample(names, 2)
+            one, other = self.chance.sample(names, 2)
             self._say(f"cuts {one} off from {other}")
-            self._cluster.loop.network.cut(one, other)
-            self._after(self._chance.uniform(0.1, 2.0), self._cluster.loop.network.restore)
+            self.cluster.loop.network.cut(one, other)
+            self._after(self.chance.uniform(0.1, 2.0), self.cluster.loop.network.restore)
 
     def _restore(self) -> None:
-        self._cluster.loop.network.restore()
+        self.cluster.loop.network.restore()
 
     def _break(self) -> None:
-        count = self._cluster.loop.network.break_some(self._chance.uniform(0, 1))
+        count = self.cluster.loop.network.break_some(self.chance.uniform(0, 1))
         self._say(f"breaks {count} connections")
 
     def _stall(self) -> None:
-        names = stripe_objects(self._cluster.objects, LOG)
+        names = stripe_objects(self.cluster.objects, LOG)
         names += [f"zlog.{LOG}.head", DIRECTORY_OBJECT, directory_shard("logs", LOG)]
-        name, seconds = self._chance.choice(names), self._chance.uniform(0.05, 1.0)
+        name, seconds = self.chance.choice(names), self.chance.uniform(0.05, 1.0)
         self._say(f"stalls {name} for {seconds:.2f} s")
-        self._cluster.stall(name, seconds)
+        self.cluster.stall(name, seconds)
 
     def _cut_off(self) -> None:
         process = self._some_process()
-        seconds = self._chance.uniform(0.1, 1.5)
+        seconds = self.chance.uniform(0.1, 1.5)
         self._say(f"cuts {process.name} off from the store for {seconds:.2f} s")
-        cut_off = self._cluster.objects.cut_off
+        cut_off = self.cluster.objects.cut_off
         cut_off.add(process.name)
         self._after(seconds, lambda: cut_off.discard(process.name))
 
     def _bad_store(self) -> None:
         """The store is slow, loses requests or replies, or does things late or twice."""
-        faults, kind = self._cluster.faults, self._chance.randrange(6)
-        rate = self._chance.choice((0.02, 0.1, 0.3))
+        faults, kind = self.cluster.faults, self.chance.randrange(6)
+        rate = self.chance.choice((0.02, 0.1, 0.3))
         name = ("slow", "never", "silent", "late", "again", "refused")[kind]
         self._say(f"has the store be bad: {name} {rate}")
         setattr(faults, name, rate)
-        self._after(self._chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
+        self._after(self.chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
 
     def _bad_network(self) -> None:
-        faults = self._cluster.loop.network.faults
-        name = self._chance.choice(("slow", "broken"))
-        rate = self._chance.choice((0.01, 0.05, 0.2))
+        faults = self.cluster.loop.network.faults
+        name = self.chance.choice(("slow", "broken"))
+        rate = self.chance.choice((0.01, 0.05, 0.2))
         self._say(f"has the network be bad: {name} {rate}")
         setattr(faults, name, rate)
-        self._after(self._chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
+        self._after(self.chance.uniform(0.1, 1.0), lambda: setattr(faults, name, 0.0))
 
     def _some_sequencer(self) -> Process | None:
-        names = [name for name in sorted(self._cluster.processes) if name.startswith("seqr")]
-        return self._cluster.processes[self._chance.choice(names)] if names else None
+        names = [name for name in sorted(self.cluster.processes) if name.startswith("seqr")]
+        return self.cluster.processes[self.chance.choice(names)] if names else None
 
     def _some_process(self) -> Process:
-        alive = [each for _, each in sorted(self._cluster.processes.items()) if not each.dead]
-        return self._chance.choice(alive) if alive else Process("nobody")
+        alive = [each for _, each in sorted(self.cluster.processes.items()) if not each.dead]
+        return self.chance.choice(alive) if alive else Process("nobody")
 
     def _after(self, seconds: float, callback: Callable[[], object]) -> None:
-        self._cluster.loop.call_later(seconds, callback)
+        self.cluster.loop.call_later(seconds, callback)
 
     def _say(self, what: str) -> None:
-        self._cluster.trace("nemesis", what)
+        self.cluster.trace("nemesis", what)

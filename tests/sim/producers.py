@@ -92,34 +92,34 @@ class Attempter(Client):
         """Try one part after the other until ``done``."""
         log = await self._open()
         while not self.done:
-            await asyncio.sleep(self._chance.uniform(0, self._think))
-            part = self.producer.choose(self._chance)
+            await asyncio.sleep(self.chance.uniform(0, self.think))
+            part = self.producer.choose(self.chance)
             await self._try(self._attempts(log, part))
             self.producer.advance()
-            if self._chance.random() < 0.1:
+            if self.chance.random() < 0.1:
                 await self._try(log.log.complete_sequences(PRODUCER, before=self.producer.sequence))
 
     async def _attempts(self, log: RecordedLog, part: Part) -> object:
         """One attempt, or two at once, each of which may be given up at any await."""
-        delays = self._chance.choice(((0.0,), (0.0,), (0.0, self._chance.uniform(0, 0.1))))
+        delays = self.chance.choice(((0.0,), (0.0,), (0.0, self.chance.uniform(0, 0.1))))
         return await asyncio.gather(*(self._attempt(log, part, delay) for delay in delays))
 
     async def _attempt(self, log: RecordedLog, part: Part, delay: float) -> str:
         await asyncio.sleep(delay)
-        if self._chance.random() < 0.3:
+        if self.chance.random() < 0.3:
             steps = ("delivery_begin", "delivery_grant", "delivery_grant", "write")
-            self._freeze(self._chance.choice(steps))
-        patience = self._chance.choice((None, None, None, 0.01, 0.05, 0.3))
+            self._freeze(self.chance.choice(steps))
+        patience = self.chance.choice((None, None, None, 0.01, 0.05, 0.3))
         what = f"{PRODUCER} {part.sequence}.{part.number}"
-        self._trace(self.process.name, f"appends {what} once")
+        self.trace(self.process.name, f"appends {what} once")
         try:
-            appended = await asyncio.wait_for(append_part(log, part, self._chance), patience)
+            appended = await asyncio.wait_for(append_part(log, part, self.chance), patience)
         except asyncio.TimeoutError:
             return f"gave up {what}"
         except SequenceSuperseded as error:
             return f"superseded: {error}"
         except SequenceDiffers as error:
-            self._complain(f"P15: {self.process.name}: no other part has this key: {error}")
+            self.complain(f"P15: {self.process.name}: no other part has this key: {error}")
             raise
         part.done = True
         return f"completed {what}: appended {appended} of {len(part.entries)}"

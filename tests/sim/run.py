@@ -116,7 +116,8 @@ def run(
     if kind is None:
         (kind,) = random.Random(f"{seed}.kind").choices([*_SHARES], [*_SHARES.values()])
     simulation = _Simulation(loop, seed, execute, Trace(show=show), kind)
-    said = _Said(simulation)
+    said = logging.Handler(logging.WARNING)
+    said.emit = simulation.note_log  # type: ignore[method-assign]
     logger = logging.getLogger("zlog")
     logger.addHandler(said)
     logger.propagate = False
@@ -151,17 +152,6 @@ _ROLES: dict[str, type[Client]] = {
     "actor": Actor,
 }
 """Of processes, by what their names begin with; all others are clients of no special kind."""
-
-
-class _Said(logging.Handler):
-    """What clients and sequencers log, as a part of the trace."""
-
-    def __init__(self, simulation: _Simulation) -> None:
-        super().__init__(logging.WARNING)
-        self._simulation = simulation
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._simulation.note_log(record)
 
 
 class _Simulation:
@@ -226,7 +216,7 @@ class _Simulation:
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
         calm = chance.choice((0.15, 0.4, 1.0) if self._work is None else (0.4, 0.8))
-        nemesis = Nemesis(cluster, chance, self._restart, calm, hunt=self._token)
+        nemesis = Nemesis(cluster, chance, self._restart, calm, self._token)
         trouble = asyncio.ensure_future(nemesis.run())
         more = self._compacts * COMPACT_AFTER_SECONDS + bool(self._work) * SPACE_SECONDS
         await asyncio.sleep(chance.uniform(2.0, 6.0) + more)
@@ -356,7 +346,7 @@ class _Simulation:
         self._complaints.append(what)
 
     def note_log(self, record: logging.LogRecord) -> None:
-        """Note what is logged; a traceback is a mistake of the logging code."""
+        """Note what clients and sequencers log; a traceback is a mistake of the logging code."""
         process = PROCESS.get()
         self._trace(process.name if process else "", record.getMessage())
         if record.exc_info:

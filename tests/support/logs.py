@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar, cast
 from zlib import crc32
 
 import zlog
@@ -12,6 +14,8 @@ from zlog._base.names import head_object
 from zlog._io import drive
 from zlog._native import messages
 from zlog._native.writes import encode_write
+
+T = TypeVar("T")
 
 UNITS = (1, 2, 8)
 """Of logs whose few entries are to lie in several objects."""
@@ -46,6 +50,15 @@ def tags_of(entry: bytes) -> tuple[str, ...]:
     """Return up to two tags of an entry, by what it is: every third one has none."""
     kind = crc32(entry) % 3
     return (TAGS[0], TAGS[1 + entry[-1] % 4])[:kind]
+
+
+async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """Wait until all calls have ended; returns their results, or raises the first error."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("list[T]", results)
 
 
 def leave_hole(log: zlog.Log, count: int = 1) -> int:
