@@ -36,13 +36,11 @@ class Step(NamedTuple):
     """A command of a session.
 
     Attributes:
-        block: that it stands in.
         command: what is typed.
         output: what the page says appears.
         beside: whether a command before it runs in the background: who prints first is open.
     """
 
-    block: Block
     command: str
     output: str
     beside: bool
@@ -64,7 +62,7 @@ def steps(block: Block) -> Iterator[Step]:
     for line in block.text.splitlines():
         if line.startswith("$ "):
             if command:
-                yield Step(block, "\n".join(command), "\n".join(output), beside)
+                yield Step("\n".join(command), "\n".join(output), beside)
                 beside = beside or command[-1].endswith("&")
             command, output = [line[2:]], []
         elif line.startswith("> ") and not output:
@@ -72,7 +70,7 @@ def steps(block: Block) -> Iterator[Step]:
         else:
             output.append(line)
     if command:
-        yield Step(block, "\n".join(command), "\n".join(output), beside)
+        yield Step("\n".join(command), "\n".join(output), beside)
 
 
 def same_for_all(text: str) -> str:

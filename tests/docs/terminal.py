@@ -13,7 +13,6 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 _PROMPT = "\x01prompt\x02"
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -101,12 +100,7 @@ class Terminal:
     def __enter__(self) -> Terminal:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Hang up, which ends the shell and what it runs in the background."""
         os.close(self._screen)
         try:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from zlog import testing
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, Kind
+from zlog.seqr.machine import admission
 from zlog.seqr.machine.state import LogState
 from zlog.seqr.peer import Peer
+from zlog.seqr.server import Server
 
 from ..support.programs import run_module
 from .connections import LIMITS, World, run
@@ -32,54 +33,34 @@ def test_sequencer_serves_valid_clients_under_hostile_input(seed: int) -> None:
     assert {"malformed", "limit", "idle"} <= outcome.closed.keys()
 
 
-def _proofs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("zlog.seqr.machine.admission.same", lambda *_: True)
+_decode = LogAddress.decode
 
 
-def _decoder(patch: pytest.MonkeyPatch) -> None:
-    decode = LogAddress.decode
-
-    def fragile(payload: bytes) -> LogAddress:
-        if payload.startswith(b"\xff"):
-            raise LookupError("no such letter")
-        return decode(payload)
-
-    patch.setattr(LogAddress, "decode", fragile)
+def _fragile(payload: bytes) -> LogAddress:
+    if payload.startswith(b"\xff"):
+        raise LookupError("no such letter")
+    return _decode(payload)
 
 
-def _epochs(patch: pytest.MonkeyPatch) -> None:
-    def activate(self: LogState, grant: Grant) -> None:
-        self.epoch = self.epoch_last = self.epoch_last or grant.epoch
-        self.first = self.tail = grant.position
-
-    patch.setattr(LogState, "activate", activate)
-
-
-def _timers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("zlog.seqr.server.Server._set_timer", lambda _: None)
-
-
-def _slow_readers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Peer, "pause_writing", lambda _: None)
+def _activate_again(self: LogState, grant: Grant) -> None:
+    self.epoch = self.epoch_last = self.epoch_last or grant.epoch
+    self.first = self.tail = grant.position
 
 
 @pytest.mark.parametrize(
-    ("broken", "seed", "words"),
+    ("owner", "name", "broken", "seed", "words"),
     [
-        (_proofs, 1, "to a untrusted"),
-        (_decoder, 0, "no such letter"),
-        (_epochs, 0, "granted before"),
-        (_timers, 0, "should have ended"),
-        (_slow_readers, 1, "does not read"),
+        (admission, "same", lambda *_: True, 1, "to a untrusted"),
+        (LogAddress, "decode", _fragile, 0, "no such letter"),
+        (LogState, "activate", _activate_again, 0, "granted before"),
+        (Server, "_set_timer", lambda _: None, 0, "should have ended"),
+        (Peer, "pause_writing", lambda _: None, 1, "does not read"),
     ],
 )
 def test_fuzzer_detects_broken_code(
-    monkeypatch: pytest.MonkeyPatch,
-    broken: Callable[[pytest.MonkeyPatch], None],
-    seed: int,
-    words: str,
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, broken: object, seed: int, words: str
 ) -> None:
-    broken(monkeypatch)
+    monkeypatch.setattr(owner, name, broken)
     with pytest.raises(Broken, match=words):
         run(seed, INPUTS)
 

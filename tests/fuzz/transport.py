@@ -72,7 +72,8 @@ class Transport:
         self._loop = asyncio.get_running_loop()
         self._high = 1 << 16
         self._reads = reads
-        self._closing = self._lost = False
+        self._closing = False
+        self.gone = False  # whether the server has heard that it ended
         self._paused = self._full = False
         self._unread = self._longest = 0
         self._rest = b""
@@ -80,7 +81,7 @@ class Transport:
         self._payload_left = 0
         self._number: int | None = None
         self._may_be_served = not world.strict
-        self._proof: Pair | None = None
+        self.proof: Pair | None = None  # the right answer to the challenge, if there was one
         self.answered = 0
         self.peer = Peer(world.server)
         self.peer.connection_made(self)  # type: ignore[arg-type]
@@ -92,16 +93,6 @@ class Transport:
         """Whether anything that is sent would be read."""
         return not self._closing and not self._paused
 
-    @property
-    def gone(self) -> bool:
-        """Whether the server has heard that it ended."""
-        return self._lost
-
-    @property
-    def proof(self) -> Pair | None:
-        """The right answer to the challenge; None if there was none."""
-        return self._proof
-
     def send(self, chunk: bytes) -> None:
         """Have a chunk arrive where ``open``."""
         data = self._rest + chunk
@@ -112,7 +103,7 @@ class Transport:
             asked[kind, request] += 1
             if self._number is None:
                 self._number = b
-            elif kind == Kind.PROVE and (a, b) == self._proof:
+            elif kind == Kind.PROVE and (a, b) == self.proof:
                 self._may_be_served = True
         self.peer.data_received(chunk)
 
@@ -150,7 +141,7 @@ class Transport:
         self._paused = False
 
     def write(self, data: bytes) -> None:
-        if self._lost:
+        if self.gone:
             return  # the server does not know yet
         expect(len(data) % FRAME_BYTES == 0, f"{len(data)} bytes are no frames")
         for frame in FRAME.iter_unpack(data):
@@ -183,8 +174,8 @@ class Transport:
         self._end()
 
     def _end(self) -> None:
-        if not self._lost:
-            self._lost = True
+        if not self.gone:
+            self.gone = True
             self._loop.call_soon(self.peer.connection_lost, None)
 
     def _check(self, kind: int, code: int, handle: int, request: int, a: int, b: int) -> None:
@@ -199,7 +190,7 @@ class Transport:
         if kind in (Kind.HELLO, Kind.PROVE):
             if code == Code.TOKEN_WANTED:
                 assert self._number is not None
-                self._proof = TOKEN.client_proof(self._number, Pair(a, b))
+                self.proof = TOKEN.client_proof(self._number, Pair(a, b))
             return
         expect(self._may_be_served or code == Code.BAD_REQUEST, f"{shown} to a untrusted")
         if code != Code.OK:
