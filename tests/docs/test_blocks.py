@@ -18,6 +18,7 @@ import yaml
 import zlog
 from zlog.cli.main import command as zlog_command
 
+from ..cli.conftest import all_commands
 from ..support.programs import REPOSITORY
 from .pages import DOCS, Block, blocks
 
@@ -94,19 +95,6 @@ def parse(words: list[str]) -> None:
         name, command, rest = context.command.resolve_command(context, rest)
         assert command is not None
         context = command.make_context(name, rest, parent=context)
-
-
-def all_commands(
-    command: click.Command = zlog_command, name: str = "zlog"
-) -> Iterator[tuple[str, click.Command]]:
-    """Iterate over the command and all commands in it, each with the words that call it."""
-    yield name, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for word in command.list_commands(context):
-            inner = command.get_command(context, word)
-            assert inner is not None
-            yield from all_commands(inner, f"{name} {word}")
 
 
 EXAMPLES = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,24 +17,21 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.views import change_view, take_over, with_new_stripe
 from zlog.seqr.election.maintenance import Duties
 
+from ..cli.conftest import Cli
 from ..client import planted
 from ..client.faulty import FaultyStore
 from ..support.ceph import CephCluster, ClusterSpec, ceph
 from ..support.certificates import Authority
-from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
 from .test_caps import CLASS, LOCK, SETS, allowed
 
-_SECONDS = 60.0
-
 
 def test_sequencer_needs_the_lock_class(user: Callable[..., str]) -> None:
-    command = [ZLOG, "--store", user(CLASS), "seqr", "--listen", "127.0.0.1:0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    assert done.returncode == 6
-    assert "refuses Ceph's class `lock`" in done.stderr
-    assert LOCK.replace("zlog ", "POOL ", 1) in done.stderr
+    result = Cli(user(CLASS))("seqr", "--listen", "127.0.0.1:0")
+    assert result.code == 6
+    assert "refuses Ceph's class `lock`" in result.err
+    assert LOCK.replace("zlog ", "POOL ", 1) in result.err
 
 
 @pytest.fixture
@@ -80,10 +76,9 @@ def test_orphans_need_permission_to_list_objects(user: Callable[..., str]) -> No
         assert list(audit) == []
         assert not audit.summary.listed
     for words, told in (["check"], True), (["check", "--no-orphans"], False):
-        command = [ZLOG, "--store", url, *words, "orders"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
-        assert done.stdout == ""
-        assert ("orphaned objects were not searched for" in done.stderr) == told
+        result = Cli(url)(*words, "orders")
+        assert (result.code, result.out) == (0, b"")
+        assert ("orphaned objects were not searched for" in result.err) == told
 
 
 def test_check_with_read_permission_finds_orphans(user: Callable[..., str]) -> None:

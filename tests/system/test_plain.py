@@ -57,8 +57,13 @@ def use(store: zlog.Store) -> None:
         assert zlog.Log.list(store) == ["orders"]
 
 
-@STOCK
-def test_log_works_without_installed_class(user: Callable[..., str]) -> None:
+@pytest.mark.parametrize(
+    "ceph_cluster",
+    [ClusterSpec(with_class=False), ClusterSpec()],
+    indirect=True,
+    ids=["not installed", "not allowed"],
+)
+def test_log_works_without_class(user: Callable[..., str]) -> None:
     with zlog.connect(user(READ_WRITE)) as store:
         use(store)
         assert plain(store)
@@ -80,34 +85,6 @@ def test_logs_are_mirrored_trimmed_and_removed(user: Callable[..., str], tmp_pat
             assert [entry.data for entry in copy.read_range(copy.earliest())] == lines[-10:]
         zlog.Log.remove(store, "orders")
         assert zlog.Log.list(store) == ["copy"]
-
-
-def test_client_without_caps_for_the_class(user: Callable[..., str]) -> None:
-    with zlog.connect(user(READ_WRITE)) as store:
-        use(store)
-        assert plain(store)
-
-
-def test_methods_run_in_client_if_librados_cannot_call_a_class(
-    ceph_cluster: CephCluster, tmp_path: Path
-) -> None:
-    """The copy lacks the deprecated function, as a later librados may."""
-    function = b"\0rados_read_op_exec\0"
-    library = Path(librados_file()).read_bytes()
-    assert function in library
-    lacking = library.replace(function, function.replace(b"exec", b"gone"))
-    (tmp_path / "librados.so.2").write_bytes(lacking)
-    program = f"""if True:
-        import zlog
-        from tests.system.test_plain import plain, use
-
-        with zlog.connect({ceph_cluster.url("no-class-calls")!r}) as store:
-            use(store)
-            assert plain(store)
-        """
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    command = [sys.executable, "-c", program]
-    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, timeout=SECONDS)
 
 
 @pytest.mark.parametrize("sequencers", [0, 1])

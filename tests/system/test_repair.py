@@ -65,9 +65,8 @@ class Damaged:
                 with opened_disk(self._cluster, osd, self.namespace) as disk:
                     for place in own:
                         disk.set(place.name, place.kind, flipped(disk.get(*place)), place.key)
-                for (
-                    place
-                ) in places:  # else no OSD answers for a replica that is not the primary one
+                # Else no OSD answers for a replica that is not the primary one.
+                for place in places:
                     wait_until(partial(is_clean, self._cluster, self.pgid(place.name)))
 
     def remove_keys(self) -> None:

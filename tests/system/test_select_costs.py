@@ -90,9 +90,8 @@ def test_cost_of_other_records(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
 ) -> None:
     log = log_of(ceph_cluster, plain=True)
-    for i in range(
-        2 * CHUNK_RECORDS + 128
-    ):  # each record lies in one object: batches fit the stripe unit
+    # Each record lies in one object: batches fit the stripe unit.
+    for i in range(2 * CHUNK_RECORDS + 128):
         tag = "rare" if i % 64 == 0 else "usual"
         log.append_many([b"%0400d" % i] * 4, tags_each=[[tag]] * 4)
     everything = cost_of(lambda: [*log.read_range(0, 8 * CHUNK_RECORDS)])

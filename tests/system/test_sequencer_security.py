@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +13,13 @@ from zlog._base.deadline import Deadline
 from zlog._io import drive
 from zlog._sequencer import BlockingSequencer
 
+from ..cli.conftest import Cli
 from ..support.ceph import CephCluster
 from ..support.certificates import Authority
-from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
 
 SECRET = "5d0c-nobody-may-see-this-4417"
-_SECONDS = 60.0
 
 
 class Place:
@@ -46,10 +44,9 @@ class Place:
 
     def status(self, address: str) -> dict[str, object]:
         """Ask a sequencer, as `zlog seqr status` does."""
-        command = [ZLOG, "--store", self.url, "seqr", "status", address, "--json"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
-        assert SECRET not in done.stdout + done.stderr
-        found: dict[str, object] = json.loads(done.stdout)
+        shown = Cli(self.url).ok("seqr", "status", address, "--json").decode()
+        assert SECRET not in shown
+        found: dict[str, object] = json.loads(shown)
         return found
 
 
@@ -92,11 +89,10 @@ def test_client_without_token_changes_nothing(place: Place, log: zlog.Log) -> No
             assert mine.tail() == 1
         assert log.append(b"second") == 1
         assert log.view.epoch == epoch  # no client was sent away for the untrusted's sake
-        doctor = [ZLOG, "--store", place.untrusted, "doctor"]
-        done = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=_SECONDS)
-        assert done.returncode == 6
-        assert "a certificate that this client does not trust" in done.stdout
-        assert "sequencer_ca" in done.stdout
+        doctor = Cli(place.untrusted)("doctor")
+        assert doctor.code == 6
+        assert b"a certificate that this client does not trust" in doctor.out
+        assert b"sequencer_ca" in doctor.out
         assert place.status(sequencer.address)["closed"]
 
 
@@ -112,22 +108,13 @@ def test_secrets_never_appear_in_processes_or_logs(place: Place, log: zlog.Log) 
         for shown in (log, log.view, log.store, log.store.url):
             assert SECRET not in repr(shown)
         for words in (["info", "orders"], ["doctor"], ["append", "orders", "--debug"]):
-            command = [ZLOG, "--store", place.url, *words]
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=True, timeout=_SECONDS, input="x\n"
-            )
-            assert SECRET not in done.stdout + done.stderr
+            result = Cli(place.url)(*words, stdin=b"x\n")
+            assert result.code == 0
+            assert SECRET not in result.out.decode() + result.err
         Path(place.token).write_text(f"{SECRET}-but-wrong\n")
-        done = subprocess.run(
-            [ZLOG, "--store", place.url, "append", "orders", "--debug"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-            input="x\n",
-        )
-        assert done.returncode == 6
-        assert "does not use this client's token" in done.stderr
-        assert SECRET not in done.stdout + done.stderr
+        result = Cli(place.url)("append", "orders", "--debug", stdin=b"x\n")
+        assert result.code == 6
+        assert "does not use this client's token" in result.err
+        assert SECRET not in result.out.decode() + result.err
         sequencer.stop()
     assert SECRET not in "".join(sequencer.log)
