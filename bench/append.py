@@ -113,7 +113,7 @@ def append(
             traffic = plain.traffic  # a compressed write may have several records
         how = _how(load, traffic)
         candidate = testbed.load("append", how, running.run)
-        limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
+        limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)).run)]
         if exclusive:
             limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
         if load.words:
@@ -188,8 +188,6 @@ def _with_round_trip(testbed: Testbed, class_writes: Candidate) -> Iterator[Cand
     with zlog.Log.open(testbed.store, log, timeout=testbed.timeout) as opened:
         opened.append(b"")  # after this, the view names the sequencer
         address = opened.view.sequencer
-    if not address:
-        return
     greeting = ask_sequencer(testbed.store, log, address)
     round_trip = testbed.limit("", "", "frames", connections=1, depth=1, **greeting)
 

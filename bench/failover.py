@@ -16,7 +16,7 @@ import click
 import zlog
 from bench.options import width_option
 from bench.servers import ServerProcess, start_sequencer
-from bench.testbed import NO_SEQUENCER, Testbed, new_testbed
+from bench.testbed import Testbed, new_testbed
 from zlog.admin import sequencer_status
 from zlog.cli.command import Command
 from zlog.cli.output import Output, note
@@ -88,7 +88,7 @@ def failover(
     if urlsplit(session.url).scheme != "ceph":
         raise click.UsageError(f"{session.url} needs no sequencer, so there is no fail-over")
     results = []
-    with new_testbed(session, NO_SEQUENCER) as testbed:
+    with new_testbed(session, sequencer=False) as testbed:
         crew = Crew(testbed, sequencers, lease)
         load = Writers(testbed, testbed.enter(testbed.new_log(width)), writers)
         for each in fault or _FAULTS:

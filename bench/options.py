@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import click
 
-from bench.measure import ROUNDS, Candidate, Ratio, Slice, in_turns
+from bench.measure import ROUNDS, Candidate, Ratio, in_turns
 from bench.results import Report, show
-from bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
+from bench.testbed import Run, Testbed, new_testbed
 from zlog.cli.ceph import with_class
 from zlog.cli.output import note
 from zlog.cli.parameters import json_option, number_option, seconds_option, stripe_unit_option
@@ -65,10 +65,6 @@ _seconds_option = seconds_option(
     "--seconds", 5.0, 0.001, None, "Measure the log and each limit for this long."
 )
 
-_sequencer_option = click.option(
-    "--sequencer", default=OWN, show_default=True, metavar="own|none|ADDRESS", help=SEQUENCER_HELP
-)
-
 _class_option = click.option(
     "--class",
     "object_class",
@@ -79,13 +75,6 @@ _class_option = click.option(
 )
 
 
-class Load(Protocol):
-    """A load that can be measured."""
-
-    def run(self, seconds: float, /) -> Slice:
-        """Run the load for a number of seconds."""
-
-
 @dataclass(frozen=True)
 class Bench:
     """The common settings of a benchmark from the command line.
@@ -93,32 +82,30 @@ class Bench:
     Attributes:
         session: the session with the store.
         seconds: the time to measure the load, and each limit.
-        sequencer: see :func:`new_testbed`.
         rounds: how often each has its turn.
     """
 
     session: Session
     seconds: float
-    sequencer: str = OWN
     rounds: int = ROUNDS
 
     def testbed(self) -> AbstractContextManager[Testbed]:
         """Make a testbed in the store."""
-        return new_testbed(self.session, self.sequencer)
+        return new_testbed(self.session)
 
     def warm_up(self, run: Run) -> None:
         """Run a load for a moment, before it is measured."""
         run(self.seconds / self.rounds / 2)
 
     def with_class(
-        self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
+        self, testbed: Testbed, make: Callable[[Testbed], Run], compare: Ratio = Ratio.RATE
     ) -> Iterable[Candidate]:
         """Return the same load for clients that use the object class, if the load's own do not."""
         if testbed.with_class is not None:
-            like = make(testbed.with_class)
-            self.warm_up(like.run)
+            run = make(testbed.with_class)
+            self.warm_up(run)
             how = "the same, by clients that use the object class"
-            yield testbed.load("with the class", how, like.run, compare)
+            yield testbed.load("with the class", how, run, compare)
 
     def measure(
         self,
@@ -143,24 +130,18 @@ def bench_options(command: Callable[..., Reports]) -> Callable[..., None]:
 
 
 def log_options(command: Callable[..., Reports]) -> Callable[..., None]:
-    """Give a benchmark the common options, ``--width``, ``--stripe-unit`` and the sequencer."""
-    shown = _class_option(_shown(command))
-    return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
+    """Give a benchmark the common options, ``--width``, ``--stripe-unit`` and ``--class``."""
+    return width_option(_unit_option(_seconds_option(_class_option(_shown(command)))))
 
 
 def _shown(command: Callable[..., Reports]) -> Callable[..., None]:
     def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
-        chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
         if use := others.pop("object_class", None):
-            session = _with_class(session, use)
-        found = command(Bench(session, seconds, **chosen), **others)
+            if urlsplit(session.url).scheme != "ceph":
+                raise click.UsageError("--class needs a store on Ceph")
+            session = session.of(with_class(session.url, use))
+        found = command(Bench(session, seconds), **others)
         show([found] if isinstance(found, Report) else found, as_json=as_json)
 
     named = update_wrapper(with_bench, command)
     return json_option("Print a JSON object for each comparison.")(pass_session(named))
-
-
-def _with_class(session: Session, use: ObjectClassUse) -> Session:
-    if urlsplit(session.url).scheme != "ceph":
-        raise click.UsageError("--class needs a store on Ceph")
-    return session.of(with_class(session.url, use))

@@ -14,37 +14,25 @@ def tables(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
     Raises:
         ValueError: a goal was not measured.
     """
-    return "\n".join([*_machine(machine), "", *_goals(outcomes)]) + "\n"
-
-
-def _machine(machine: Mapping[str, str]) -> Iterator[str]:
-    yield "### The machine"
-    yield ""
-    yield from table(("what", "is"), machine.items())
-
-
-def _goals(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield "### Goals"
-    yield ""
-    rows = []
-    for outcome in outcomes:
-        for goal in outcome.run.goals:
-            report, limit = _find(outcome, goal)
-            latency = limit["compare"] == "latency"
-            ratio = _ratio(limit["ratio"])
-            rows.append(
-                (
-                    outcome.store,
-                    goal.what,
-                    limit["name"],
-                    _amount(report["result"], latency),
-                    _amount(limit, latency),
-                    goal.ratio,
-                    f"**{ratio}**" if goal.met_by(limit["ratio"]) else ratio,
-                )
-            )
     head = ("store", "what", "against", "zlog", "limit", "goal", "ratio")
-    yield from table(head, rows)
+    rows = [_row(outcome, goal) for outcome in outcomes for goal in outcome.run.goals]
+    lines = ["### The machine", "", *table(("what", "is"), machine.items())]
+    return "\n".join([*lines, "", "### Goals", "", *table(head, rows)]) + "\n"
+
+
+def _row(outcome: Outcome, goal: Goal) -> tuple[str, ...]:
+    report, limit = _find(outcome, goal)
+    latency = limit["compare"] == "latency"
+    ratio = _ratio(limit["ratio"])
+    return (
+        outcome.store,
+        goal.what,
+        limit["name"],
+        _amount(report["result"], latency),
+        _amount(limit, latency),
+        goal.ratio,
+        f"**{ratio}**" if goal.met_by(limit["ratio"]) else ratio,
+    )
 
 
 def _find(outcome: Outcome, goal: Goal) -> tuple[dict[str, Any], dict[str, Any]]:

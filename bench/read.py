@@ -84,7 +84,7 @@ def read(
         reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
         candidate = testbed.load("tagged read" if tags else "range read", reader.how, reader.run)
-        limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
+        limits = [*bench.with_class(testbed, lambda other: reader_of(other, load).run)]
         if load.words:
             plain = reader_of(testbed, replace(load, compression="none"))
             bench.warm_up(plain.run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bench.measure import Figures, Ratio
 from zlog.cli.output import Output
@@ -33,20 +33,11 @@ def show(reports: Sequence[Report], *, as_json: bool) -> None:
     with Output() as out:
         for report in reports:
             if as_json:
-                out.line(to_json(_fields(report)))
+                fields = asdict(report)
+                result, *limits = fields.pop("measured")
+                out.line(to_json({**fields, "result": result, "limits": limits}))
             else:
                 _table(out, report)
-
-
-def _fields(report: Report) -> dict[str, object]:
-    load, *limits = report.measured
-    return {
-        "benchmark": report.benchmark,
-        "title": report.title,
-        "workload": dict(report.workload),
-        "result": load,
-        "limits": limits,
-    }
 
 
 _CPU = {"client": "CLIENT", "osd": "OSD", "sequencer": "SEQR"}

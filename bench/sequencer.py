@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -13,7 +12,7 @@ from bench.measure import Candidate
 from bench.options import Bench, bench_options
 from bench.results import Report
 from bench.servers import ServerProcess, start_sequencer
-from bench.testbed import NO_SEQUENCER, OWN, new_testbed
+from bench.testbed import new_testbed
 from bench.usage import Processes
 from zlog.cli.command import Command
 from zlog.cli.parameters import number_option
@@ -36,8 +35,7 @@ def sequencer(bench: Bench, connections: int, depth: int) -> Report:
     a server that sends the frames back, asked by the same client in turns with it. RATIO is the
     part of its rate that was reached. An entry is a position here.
     """
-    on_ceph = urlsplit(bench.session.url).scheme == "ceph"
-    with new_testbed(bench.session, NO_SEQUENCER if on_ceph else OWN) as testbed:
+    with new_testbed(bench.session, sequencer=False) as testbed:
         if testbed.kind == "mem":
             raise click.UsageError(
                 "a store in memory belongs to one process, so no server can serve it"

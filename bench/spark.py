@@ -8,7 +8,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,10 +48,11 @@ class Batch(NamedTuple):
     seconds: float
 
 
+@dataclass
 class SparkLoads:
     """Reads and writes, by Spark and without it; each public method that takes seconds is a load.
 
-    Args:
+    Attributes:
         spark: the session.
         testbed: where the logs are.
         log: the name of the log that is read.
@@ -59,42 +60,32 @@ class SparkLoads:
         entries, size, width, per_batch: the options of the command line.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        testbed: Testbed,
-        log: str,
-        folder: Path,
-        *,
-        entries: int,
-        size: int,
-        width: int,
-        per_batch: int,
-    ) -> None:
-        self._spark = spark
-        self._testbed = testbed
-        self._log = log
-        self._folder = folder
-        self._entries = entries
-        self._size = size
-        self._width = width
-        self._per_batch = per_batch
-        self._parquet = str(folder / "parquet")
-        self._options = {"store": testbed.url, "log": log}
-        self._queries = 0
+    spark: SparkSession
+    testbed: Testbed
+    log: str
+    folder: Path
+    entries: int
+    size: int
+    width: int
+    per_batch: int
+    _queries: int = 0
+
+    def __post_init__(self) -> None:
+        self._parquet = str(self.folder / "parquet")
+        self._options = {"store": self.testbed.url, "log": self.log}
 
     def prepare(self) -> None:
         """Write the log, and the same rows as Parquet. All entries differ."""
         with self._open() as log:
-            for left in range(self._entries, 0, -_APPEND):
-                log.append_many([os.urandom(self._size) for _ in range(min(left, _APPEND))])
+            for left in range(self.entries, 0, -_APPEND):
+                log.append_many([os.urandom(self.size) for _ in range(min(left, _APPEND))])
         self._table().write.parquet(self._parquet)
 
     def _open(self) -> zlog.Log:
-        return zlog.Log.open(self._testbed.store, self._log, timeout=self._testbed.timeout)
+        return zlog.Log.open(self.testbed.store, self.log, timeout=self.testbed.timeout)
 
     def _table(self) -> DataFrame:
-        return self._spark.read.format("zlog").options(**self._options).load()
+        return self.spark.read.format("zlog").options(**self._options).load()
 
     def batch(self, seconds: float) -> Slice:
         """Have Spark read the log."""
@@ -102,7 +93,7 @@ class SparkLoads:
 
     def parquet(self, seconds: float) -> Slice:
         """Have Spark read the files."""
-        return self._repeat(lambda: _into_nothing(self._spark.read.parquet(self._parquet)), seconds)
+        return self._repeat(lambda: _into_nothing(self.spark.read.parquet(self._parquet)), seconds)
 
     def columns(self, seconds: float) -> Slice:
         """Read the log as columns."""
@@ -115,21 +106,21 @@ class SparkLoads:
             return self._repeat(lambda: self._check_range(log), seconds)
 
     def _check_columns(self, log: zlog.Log) -> None:
-        rows = sum(len(columns) for columns in log.read_columns(0, self._entries))
-        if rows != self._entries:
-            raise zlog.CorruptEntry(f"the log has {rows} entries, not {self._entries}")
+        rows = sum(len(columns) for columns in log.read_columns(0, self.entries))
+        if rows != self.entries:
+            raise zlog.CorruptEntry(f"the log has {rows} entries, not {self.entries}")
 
     def _check_range(self, log: zlog.Log) -> None:
-        last = deque(log.read_range(0, self._entries), 1).pop()
-        if not isinstance(last, zlog.Entry) or last.end != self._entries:
+        last = deque(log.read_range(0, self.entries), 1).pop()
+        if not isinstance(last, zlog.Entry) or last.end != self.entries:
             raise zlog.CorruptEntry(f"the log ends with {last}")
 
     def stream(self, seconds: float) -> Slice:
         """Run streaming queries over the end of the log."""
-        start = max(0, self._entries - (_WARMING + _BATCHES_OF_A_QUERY) * self._per_batch)
-        reader = self._spark.readStream.format("zlog").options(**self._options)
+        start = max(0, self.entries - (_WARMING + _BATCHES_OF_A_QUERY) * self.per_batch)
+        reader = self.spark.readStream.format("zlog").options(**self._options)
         reader = reader.option("startingPosition", start)
-        table = reader.option("maxEntriesPerTrigger", self._per_batch).load()
+        table = reader.option("maxEntriesPerTrigger", self.per_batch).load()
         batches: list[Batch] = []
         began = time.monotonic()
         while True:
@@ -141,9 +132,9 @@ class SparkLoads:
 
     def own_stream(self, seconds: float) -> Slice:
         """Run a streaming query over rows that Spark generates."""
-        reader = self._spark.readStream.format("rate-micro-batch")
-        reader = reader.option("rowsPerBatch", self._per_batch)
-        table = reader.option("numPartitions", self._width).load()
+        reader = self.spark.readStream.format("rate-micro-batch")
+        reader = reader.option("rowsPerBatch", self.per_batch)
+        table = reader.option("numPartitions", self.width).load()
         query = self._start(table, processingTime="0 seconds")
         told: dict[int, Batch] = {}
         began = time.monotonic()
@@ -158,7 +149,7 @@ class SparkLoads:
 
     def _start(self, table: DataFrame, **trigger: Any) -> StreamingQuery:
         self._queries += 1
-        checkpoint = self._folder / f"checkpoint-{self._queries}"
+        checkpoint = self.folder / f"checkpoint-{self._queries}"
         writer = table.writeStream.format("noop").trigger(**trigger)
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
@@ -167,22 +158,22 @@ class SparkLoads:
         return self._repeat(self._write, seconds)
 
     def _write(self) -> None:
-        with self._testbed.new_log(self._width) as log:
+        with self.testbed.new_log(self.width) as log:
             writer = self._data().write.format("zlog").mode("append")
-            writer.options(store=self._testbed.url, log=log).save()
+            writer.options(store=self.testbed.url, log=log).save()
 
     def write_parquet(self, seconds: float) -> Slice:
         """Have Spark write the rows' data into files."""
-        copy = str(self._folder / "copy")
+        copy = str(self.folder / "copy")
         return self._repeat(lambda: self._data().write.mode("overwrite").parquet(copy), seconds)
 
     def _data(self) -> DataFrame:
-        return self._spark.read.parquet(self._parquet).select("data")
+        return self.spark.read.parquet(self._parquet).select("data")
 
     def _repeat(self, work: Callable[[], None], seconds: float) -> Slice:
         def call() -> int:
             work()
-            return self._entries
+            return self.entries
 
         return repeat(call, seconds)
 

@@ -68,7 +68,7 @@ def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> 
         latency = Ratio.LATENCY
         single = ReadLoad(size, _ENTRIES, 1, width, stripe_unit)
         limits = [
-            *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
+            *bench.with_class(testbed, lambda other: Followed(other, log, size, rate).run, latency),
             *raw_reads(testbed, single, 1, 1, 1, latency),
         ]
         return bench.measure(

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-import click
-
 import zlog
 from bench.limits import Limit
 from bench.measure import Candidate, Ratio, Slice
@@ -27,18 +25,11 @@ from bench.usage import (
     own_cpu_seconds,
     own_memory_peak,
 )
-from zlog.admin import announce_sequencer, check_class, check_sequencer_address, is_plain
+from zlog.admin import check_class, is_plain
 from zlog.cli.ceph import Target, with_class
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
 from zlog.limits import STRIPE_UNIT_DEFAULT
-
-OWN = "own"
-NO_SEQUENCER = "none"
-SEQUENCER_HELP = (
-    "Who hands out positions, on Ceph: a sequencer started for the benchmark, the one at an"
-    " address, or none (writers find the tail themselves)."
-)
 
 T = TypeVar("T")
 
@@ -141,26 +132,19 @@ def watched(servers: Mapping[str, Processes], run: Run) -> Run:
 
 
 @contextmanager
-def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
+def new_testbed(session: Session, *, sequencer: bool = True) -> Iterator[Testbed]:
     """Create a testbed for a ``with`` block.
 
     Args:
         session: the session with the store.
-        sequencer: ``own``, ``none`` or an address; only on Ceph.
+        sequencer: whether a sequencer is started for it, on Ceph.
 
     Raises:
-        click.UsageError: an argument or the store's URL is invalid.
+        click.UsageError: the store's URL is invalid.
         ZlogError: the store is not usable, or the sequencer did not start.
     """
     name = f"bench-{os.urandom(8).hex()}"
     kind = urlsplit(session.url).scheme
-    if kind != "ceph" and sequencer != OWN:
-        raise click.UsageError("--sequencer needs a store on Ceph")
-    if sequencer not in (OWN, NO_SEQUENCER):
-        try:
-            sequencer = check_sequencer_address(sequencer)
-        except ValueError as error:
-            raise click.UsageError(f"--sequencer: {error}") from error
     options: dict[str, object] = {}
     with ExitStack() as stack:
         stack.enter_context(terminable())
@@ -175,11 +159,9 @@ def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
         servers = {"osd": Processes(()), "sequencer": Processes(())}
         if kind == "ceph":
             stack.callback(lambda: Limit("clear", options).close())
-            if sequencer == OWN:
+            if sequencer:
                 process = stack.enter_context(start_sequencer(url))
                 servers["sequencer"] = Processes((process.pid,))
-            elif sequencer != NO_SEQUENCER:
-                announce_sequencer(store, sequencer, timeout=session.timeout)
         testbed = Testbed(store.url, store, session.timeout, servers, options, stack)
         with testbed.new_log(1):  # after this, there are connections to examine
             servers["osd"] = connected_osds()
