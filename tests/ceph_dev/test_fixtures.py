@@ -53,6 +53,7 @@ def undo() -> Iterator[list[Callable[[], object]]]:
     run_all(actions)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(docker_problem() is not None, reason=f"no container: {docker_problem()}")
 def test_container_serves_clients(tmp_path: Path, undo: list[Callable[[], object]]) -> None:
     cluster = start_container(ClusterSpec("bluestore", osds=3), tmp_path, undo)
