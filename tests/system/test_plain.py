@@ -87,6 +87,28 @@ def test_logs_are_mirrored_trimmed_and_removed(user: Callable[..., str], tmp_pat
         assert zlog.Log.list(store) == ["copy"]
 
 
+def test_methods_run_in_client_if_librados_cannot_call_a_class(
+    ceph_cluster: CephCluster, tmp_path: Path
+) -> None:
+    """The copy lacks the deprecated function, as a later librados may."""
+    function = b"\0rados_read_op_exec\0"
+    library = Path(librados_file()).read_bytes()
+    assert function in library
+    lacking = library.replace(function, function.replace(b"exec", b"gone"))
+    (tmp_path / "librados.so.2").write_bytes(lacking)
+    program = f"""if True:
+        import zlog
+        from tests.system.test_plain import plain, use
+
+        with zlog.connect({ceph_cluster.url("no-class-calls")!r}) as store:
+            use(store)
+            assert plain(store)
+        """
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, timeout=SECONDS)
+
+
 @pytest.mark.parametrize("sequencers", [0, 1])
 def test_readers_need_to_read_the_pool(user: Callable[..., str], sequencers: int) -> None:
     writer = user(READ_WRITE, name="writer")
