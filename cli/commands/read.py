@@ -87,7 +87,7 @@ def read(
         raise click.UsageError("--cursor and --reverse cannot be combined")
     select = selected(tags, match)
     if tags and any(each.single for each in wanted):
-        raise click.UsageError("--tag needs ranges: a single position is printed whatever its tags")
+        raise click.UsageError("--tag selects entries of a range: it excludes single positions")
     with (
         Output() as out,
         session.open_log(log, hole_timeout=hole_timeout) as opened,

@@ -34,7 +34,8 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
             raise click.BadParameter(f"{error.message}; {_OFF!r} removes the limit") from error
         if found == 0 and not zero:
             raise click.BadParameter(
-                f"0 would keep nothing: {_OFF!r} removes the limit, `zlog trim` removes entries"
+                f"a limit of 0 would keep no entries; to remove the limit, give {_OFF!r}, and to"
+                " remove entries, use `zlog trim`"
             )
         return found
 

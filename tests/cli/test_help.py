@@ -103,7 +103,7 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("read", ""),
         ("read orders 1-2", ""),
         ("read orders --json --raw", ""),
-        ("read orders 3 --tag t0", "--tag needs ranges"),
+        ("read orders 3 --tag t0", "--tag selects entries of a range"),
         ("read orders --match all", "--match needs --tag"),
         ("read orders --reverse --cursor c", "cannot be combined"),
         ("read orders 5 --cursor c", ""),

@@ -247,7 +247,7 @@ class StreamPlanner:
             " entries that it has not read may be trimmed",
             position=cursor,
             hint="Give each query its own cursor (option cursor). If no other query uses this"
-            f" cursor, remove it, and this query creates it again: `zlog cursor rm {log} {name}`.",
+            f" cursor, remove it with `zlog cursor rm {log} {name}`; this query then recreates it.",
         )
 
     def _offset(self, position: int, since: int, recorded: Recorded | None = None) -> Offset:

@@ -304,7 +304,7 @@ def _columns_of(names: list[str]) -> Callable[[str], tuple[str, ...]]:
 
 def _match(text: str) -> Match:
     if text not in ("any", "all"):
-        raise ValueError("it must be any or all")
+        raise ValueError("it must be 'any' or 'all'")
     return "any" if text == "any" else "all"
 
 

@@ -272,7 +272,8 @@ def put(
 @click.option(
     "--trim",
     is_flag=True,
-    help="Trim all entries before the checkpoint, of this space or not, up to the first cursor.",
+    help="Trim all entries before the checkpoint, including those of other spaces, up to the"
+    " lowest cursor.",
 )
 @space_option
 @json_option("Print the position as a JSON object.")
