@@ -225,7 +225,6 @@ int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
   for (const auto& [tag, all] : locations) buckets[bucket_of(tag)][tag] = all;
   stored.chunk.tags += count_of(locations);
   bool sound = stored.chunk.tags <= limits::chunk_tags_max;
-  const auto below = [](const TagLocation& a, const TagLocation& b) { return a.index < b.index; };
   for (auto& [bucket, added] : buckets) {
     TagLocations old;
     const auto all = [](std::string_view) { return true; };
@@ -234,7 +233,7 @@ int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
     for (auto& [tag, before] : old) {
       std::vector<TagLocation>& merged = added[tag];
       merged.insert(merged.begin(), before.begin(), before.end());
-      std::sort(merged.begin(), merged.end(), below);
+      std::sort(merged.begin(), merged.end());
     }
   }
   if (!sound) return remove_chunk(object, header, stored);

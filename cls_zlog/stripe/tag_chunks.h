@@ -32,6 +32,8 @@ struct TagLocation {
   uint32_t crc = 0;
   uint64_t timestamp = 0;
   bool alone = false;  // the entry has no other tag
+
+  bool operator<(const TagLocation& other) const { return index < other.index; }
 };
 
 // The locations by tag, in ascending order.

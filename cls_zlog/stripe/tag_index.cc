@@ -120,12 +120,9 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
     next = whole ? striping.next(chunk.span.last) : reached;
     for (const auto& [tag, locations] : found) {
       const auto known = stored.find(tag);
-      const auto below = [](const TagLocation& a, const TagLocation& b) {
-        return a.index < b.index;
-      };
       sound = sound && known != stored.end() &&
               std::includes(known->second.begin(), known->second.end(), locations.begin(),
-                            locations.end(), below);
+                            locations.end());
     }
     if (sound && whole) reply->tags += count_of(stored);
     if (!sound) note(chunk.span.first, chunk.span.last);
