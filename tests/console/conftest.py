@@ -30,6 +30,8 @@ def browser() -> Iterator[Browser]:
 expect.set_options(timeout=30_000)  # machines are busy
 Visitor = Callable[..., Page]
 """Opens a page of a console: (console, place="/", **options of the browser)."""
+Server = Callable[..., ConsoleProcess]
+"""Starts a console of the test's own store: (*options)."""
 
 
 @pytest.fixture
@@ -46,6 +48,12 @@ def visit(browser: Browser) -> Iterator[Visitor]:
     for each in visits:
         each.close()
     assert not wrongs
+
+
+def find(page: Page, position: str) -> None:
+    """Have the page of a log find a position."""
+    page.get_by_role("textbox", name="Position").fill(position)
+    page.get_by_role("button", name="Find").click()
 
 
 def overview(store: zlog.Store) -> tuple[LogOverview, ...]:
@@ -81,8 +89,7 @@ def store(tmp_path: Path) -> Iterator[zlog.Store]:
 
 
 @pytest.fixture
-def serve(store: zlog.Store, tmp_path: Path) -> Iterator[Callable[..., ConsoleProcess]]:
-    """Starts consoles of that store: (*options)."""
+def serve(store: zlog.Store, tmp_path: Path) -> Iterator[Server]:
     with ExitStack() as stack:
         yield lambda *options, **more: stack.enter_context(
             ConsoleProcess(store.url, tmp_path / "console", "--interval", "0.2", *options, **more)

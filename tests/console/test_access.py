@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ from playwright.sync_api import Browser, expect
 import zlog
 from zlog.cli.exit_codes import ExitCode
 
+from ..cli.conftest import Cli
 from ..support.certificates import Authority
 from ..support.console import ConsoleProcess
-from ..support.programs import ZLOG
-from .conftest import Visitor
+from .conftest import Server, Visitor
 
 TOKEN = "a-token-of-24-characters"
 
@@ -99,14 +98,12 @@ def test_loopback_refuses_other_host_names(shop_console: ConsoleProcess) -> None
             assert shop_console.ask(path, {"Host": name}).status == 200
 
 
-def test_printed_loopback_address_works(
-    serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
+def test_printed_loopback_address_works(serve: Server, visit: Visitor) -> None:
     page = visit(serve(listen="127.0.0.2"))
     expect(page.get_by_text("There are no logs yet")).to_be_visible()
 
 
-def test_wildcard_listen_prints_reachable_addresses(serve: Callable[..., ConsoleProcess]) -> None:
+def test_wildcard_listen_prints_reachable_addresses(serve: Server) -> None:
     console = serve(listen="0.0.0.0")
     port = console.address.rpartition(":")[2]
     first, second, third = console.said.splitlines()
@@ -150,9 +147,7 @@ def test_responses_have_security_headers(guarded: ConsoleProcess) -> None:
     assert guarded.ask("/static/%2e%2e/access.py").status == 404
 
 
-def test_console_serves_tls(
-    serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path
-) -> None:
+def test_console_serves_tls(serve: Server, visit: Visitor, tmp_path: Path) -> None:
     certificate = Authority(tmp_path, "ca").sign("console")
     console = serve("--tls-cert", certificate, listen="0.0.0.0")
     assert console.address.startswith("https://")
@@ -183,12 +178,6 @@ def test_invalid_options_are_usage_errors(
     short.write_text("too-short")
     binary.write_bytes(b"\xff" * 40)
     given = [each.format(short=short, binary=binary) for each in options]
-    done = subprocess.run(
-        [ZLOG, "--store", shop.url, "console", *given],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == ExitCode.USAGE, done.stderr
-    assert words in done.stderr
+    result = Cli(shop.url)("console", *given)
+    assert result.code == ExitCode.USAGE, result.err
+    assert words in result.err

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 import zlog
 
-from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
-from .conftest import Visitor
+from .conftest import Server, Visitor, find
 
 CHANGES: dict[str, dict[str, object]] = {
     "append": {"data": "x", "tags": []},
@@ -40,7 +39,7 @@ def state(log: zlog.Log) -> tuple[object, ...]:
 
 
 def test_requests_without_allow_changes_are_refused(
-    log: zlog.Log, serve: Callable[..., ConsoleProcess], visit: Visitor
+    log: zlog.Log, serve: Server, visit: Visitor
 ) -> None:
     console = serve()
     before = state(log)
@@ -59,9 +58,7 @@ def test_requests_without_allow_changes_are_refused(
     assert state(log) == before
 
 
-def test_viewing_pages_does_not_change_state(
-    log: zlog.Log, serve: Callable[..., ConsoleProcess]
-) -> None:
+def test_viewing_pages_does_not_change_state(log: zlog.Log, serve: Server) -> None:
     console = serve("--allow-changes")
     before = state(log)
     for path in ("", "/map", "/entries", "/views"):
@@ -70,9 +67,7 @@ def test_viewing_pages_does_not_change_state(
     assert state(log) == before
 
 
-def test_invalid_requests_are_refused_with_reason(
-    log: zlog.Log, serve: Callable[..., ConsoleProcess]
-) -> None:
+def test_invalid_requests_are_refused_with_reason(log: zlog.Log, serve: Server) -> None:
     console = serve("--allow-changes")
     before = state(log)
     for what, fields, status, words in (
@@ -102,7 +97,7 @@ def test_invalid_requests_are_refused_with_reason(
 
 
 @pytest.fixture
-def page(log: zlog.Log, serve: Callable[..., ConsoleProcess], visit: Visitor) -> Page:
+def page(log: zlog.Log, serve: Server, visit: Visitor) -> Page:
     opened = visit(serve("--allow-changes"), f"/#/log/{log.name}", refused=["409"])
     expect(opened.locator("#store")).to_contain_text("changes allowed")
     expect(opened.locator("#items .item")).to_have_count(12)
@@ -110,8 +105,7 @@ def page(log: zlog.Log, serve: Callable[..., ConsoleProcess], visit: Visitor) ->
 
 
 def choose(page: Page, position: int) -> None:
-    page.get_by_role("textbox", name="Position").fill(str(position))
-    page.get_by_role("button", name="Find").click()
+    find(page, str(position))
     expect(page.locator(".item.chosen")).to_have_attribute("data-position", str(position))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,14 @@ from playwright.sync_api import Page, expect
 import zlog
 
 from ..client.planted import flip, remove
-from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
-from .conftest import Visitor
+from .conftest import Server, Visitor, find
 
 BINARY = bytes(range(256))
 
 
 @pytest.fixture
-def page(store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor) -> Page:
+def page(store: zlog.Store, serve: Server, visit: Visitor) -> Page:
     """Shows a log with entries that are hard to show."""
     with zlog.Log.create(store, "odd", width=2, stripe_unit=1) as log:
         log.append_many(
@@ -87,9 +85,7 @@ def test_large_entry_can_be_downloaded(page: Page, tmp_path: Path) -> None:
     assert (tmp_path / "all").read_bytes() == b"z" * 100_000
 
 
-def test_all_gap_kinds_are_shown(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
+def test_all_gap_kinds_are_shown(store: zlog.Store, serve: Server, visit: Visitor) -> None:
     with zlog.Log.create(store, "gaps", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         leave_hole(log, 2)
@@ -107,8 +103,7 @@ def test_all_gap_kinds_are_shown(
         assert {kind for kind, _ in seen} == {"entry", "trimmed", "filled", "unwritten", "lost"}
         console = serve()
         page = visit(console, "/#/log/gaps")
-        page.get_by_role("textbox", name="Position").fill("0")
-        page.get_by_role("button", name="Find").click()
+        find(page, "0")
         expect(page.locator("#items .item")).to_have_count(len(seen))
         for row, (kind, position) in zip(page.locator("#items .item").all(), seen, strict=True):
             assert row.get_attribute("data-position") == str(position)
@@ -123,7 +118,7 @@ def test_all_gap_kinds_are_shown(
 
 
 def test_log_with_macs_needs_key_file(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path
+    store: zlog.Store, serve: Server, visit: Visitor, tmp_path: Path
 ) -> None:
     key = b"k" * 32
     with zlog.Log.create(store, "signed", mac_key=key) as log:

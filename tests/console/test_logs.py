@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import files
 
 from playwright.sync_api import Page, expect
@@ -13,7 +12,7 @@ from zlog._base.names import head_object
 from ..client.planted import flip
 from ..support.console import ConsoleProcess
 from ..support.waiting import wait_until
-from .conftest import Visitor, overview
+from .conftest import Server, Visitor, find, overview
 from .shop import OTHERS
 
 COLUMNS = (
@@ -132,7 +131,7 @@ def test_page_supports_light_and_dark_theme(shop_console: ConsoleProcess, visit:
 
 
 def test_page_follows_created_and_removed_logs(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+    store: zlog.Store, serve: Server, visit: Visitor
 ) -> None:
     console = serve()
     page = visit(console, refused=["404"])
@@ -155,7 +154,7 @@ def test_page_follows_created_and_removed_logs(
 
 
 def test_unreadable_log_does_not_hide_others(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+    store: zlog.Store, serve: Server, visit: Visitor
 ) -> None:
     zlog.Log.create(store, "sound").close()
     with zlog.Log.create(store, "broken") as log:
@@ -177,7 +176,7 @@ def test_page_preloads_all_modules(shop_console: ConsoleProcess) -> None:
 
 
 def test_missing_log_is_one_message_until_created(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+    store: zlog.Store, serve: Server, visit: Visitor
 ) -> None:
     console = serve()
     for tab in ("positions", "tail", "layouts"):
@@ -191,8 +190,7 @@ def test_missing_log_is_one_message_until_created(
     expect(page.locator("#problem")).to_be_hidden()
     expect(page.locator("tbody tr")).to_have_count(1)  # of the layouts
     page.get_by_role("tab", name="Positions").click()
-    page.get_by_role("textbox", name="Position").fill("x")
-    page.get_by_role("button", name="Find").click()
+    find(page, "x")
     expect(page.locator(".notice")).to_have_count(1)
     page.keyboard.press("Tab")
     page.get_by_role("link", name="Doctor").click()

@@ -19,7 +19,7 @@ from ..client.planted import flip
 from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY
-from .conftest import Visitor
+from .conftest import Visitor, find
 from .shop import OTHERS, make_shop, order
 
 BYTES_MAX = 100_000
@@ -102,8 +102,7 @@ def test_picture_of_positions(
     page = visit(busy_shop, "/#/log/orders", color_scheme=look)
     expect(page.locator("[data-shown]")).to_be_visible()
     expect(page.locator('[data-fact="kept"]')).to_be_visible()
-    page.get_by_role("textbox", name="Position").fill("1,004")
-    page.get_by_role("button", name="Find").click()
+    find(page, "1,004")
     expect(page.locator(".item.chosen")).to_be_visible()
     for _ in range(3):
         page.get_by_role("button", name="Zoom out").click()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 
 import pytest
@@ -15,7 +15,7 @@ import zlog
 from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
 from ..support.waiting import wait_until
-from .conftest import Visitor
+from .conftest import Server, Visitor, find
 
 STATES = ("written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown")
 TAIL = 6039
@@ -113,8 +113,7 @@ def test_map_matches_position_map(
 def test_drawn_colours_match_positions(page: Page, orders: zlog.Log) -> None:
     """Of single positions each is a column of one colour."""
     for start in (696, 996, 2012, 3504):
-        page.get_by_role("textbox", name="Position").fill(str(start + 8))
-        page.get_by_role("button", name="Find").click()
+        find(page, str(start + 8))
         for _ in range(4):
             strip(page).focus()
             page.keyboard.press("+")
@@ -144,8 +143,7 @@ def runs(page: Page) -> list[tuple[str, int]]:
 def test_only_holes_look_like_holes(page: Page) -> None:
     """Columns of 4 to 5 pixels touch each other; lines between wider ones look like no state."""
     names = colours(page)
-    page.get_by_role("textbox", name="Position").fill("5000")
-    page.get_by_role("button", name="Find").click()
+    find(page, "5000")
     start, end = shown(page)
     assert end - start == 256
     found = runs(page)
@@ -222,12 +220,11 @@ def one_of(positions: range) -> re.Pattern[str]:
 
 def test_wheel_keys_and_buttons_zoom(page: Page) -> None:
     strip(page).hover(position={"x": 300, "y": 60})
-    lengths = [TAIL]
-    while lengths[-1] > 16:
+    ranges = [(0, TAIL)]
+    while ranges[-1][1] - ranges[-1][0] > 16:
         page.mouse.wheel(0, -100)
-        start, end = wait_for_change(page, lengths[-1])
-        lengths.append(end - start)
-    assert len(lengths) == 10  # halved each time
+        ranges.append(shown_after(page, *ranges[-1]))
+    assert len(ranges) == 10  # halved each time
     page.get_by_role("button", name="All positions").click()
     shows(page, 0, TAIL)
     page.get_by_role("button", name="Zoom in").click()
@@ -250,15 +247,9 @@ def test_wheel_keys_and_buttons_zoom(page: Page) -> None:
     shows(page, 0, TAIL)
 
 
-def wait_for_change(page: Page, length: int) -> tuple[int, int]:
-    """The range that is shown once it is of another length."""
-    page.wait_for_function(
-        """length => {
-          const [start, end] = document.querySelector("[data-shown]").dataset.shown.split("-");
-          return end - start !== length;
-        }""",
-        arg=length,
-    )
+def shown_after(page: Page, start: int, end: int) -> tuple[int, int]:
+    """The range that is drawn after another one."""
+    expect(page.locator("[data-shown]")).not_to_have_attribute("data-shown", f"{start}-{end}")
     return shown(page)
 
 
@@ -271,23 +262,14 @@ def test_drag_moves_and_overview_jumps(page: Page) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 50, steps=4)
     page.mouse.up()
-    start, _ = wait_for_move(page, 1510)
+    start, _ = shown_after(page, 1510, 4530)
     assert abs(start - (1510 + 3020 / 4)) < 20
     page.locator(".strip .whole").click(position={"x": 5, "y": 10})
     shows(page, 0, 3020)
 
 
-def wait_for_move(page: Page, start: int) -> tuple[int, int]:
-    page.wait_for_function(
-        'start => !document.querySelector("[data-shown]").dataset.shown.startsWith(`${start}-`)',
-        arg=start,
-    )
-    return shown(page)
-
-
 def test_tooltip_shows_numbers_of_column(page: Page, orders: zlog.Log) -> None:
-    page.get_by_role("textbox", name="Position").fill("2009")
-    page.get_by_role("button", name="Find").click()
+    find(page, "2009")
     start, end = shown(page)
     box = strip(page).bounding_box()
     assert box is not None
@@ -326,7 +308,7 @@ def test_find_accepts_position_and_time(page: Page, orders: zlog.Log) -> None:
 
 
 def test_full_range_follows_tail_and_partial_stays(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+    store: zlog.Store, serve: Server, visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "busy", width=2, stripe_unit=1) as log:
         page = visit(serve(), "/#/log/busy")
@@ -351,6 +333,5 @@ def test_full_range_follows_tail_and_partial_stays(
         shows(page, 0, 200)
         assert hole == 100
         log.fill(hole)
-        page.get_by_role("textbox", name="Position").fill("100")
-        page.get_by_role("button", name="Find").click()
+        find(page, "100")
         expect(page.locator('#items [data-position="100"]')).to_contain_text("filled")

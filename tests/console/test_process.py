@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,9 +17,9 @@ from playwright.sync_api import expect
 import zlog
 from zlog.cli.exit_codes import ExitCode
 
+from ..cli.conftest import Cli
 from ..support.console import ConsoleProcess
-from ..support.programs import ZLOG
-from .conftest import Visitor
+from .conftest import Server, Visitor
 
 END_SECONDS = 5.0
 """Much more than it takes, much less than streams say they are alive."""
@@ -55,8 +54,7 @@ def test_page_reconnects_to_restarted_process(
     expect(page.locator("#state")).to_contain_text("does not answer")
     zlog.Log.remove(store, "old")
     listen = urlsplit(console.address).netloc
-    words = [ZLOG, "--store", store.url, "console", "--listen", listen]
-    with subprocess.Popen(words, stderr=subprocess.PIPE) as again:
+    with Cli(store.url).start("console", "--listen", listen) as again:
         try:
             expect(page.locator("#state")).to_contain_text("1 log ·")
             expect(page.locator(".logs .body .row")).to_have_count(1)
@@ -67,17 +65,15 @@ def test_page_reconnects_to_restarted_process(
 def test_address_in_use_is_reported(shop: zlog.Store) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        words = [ZLOG, "--store", shop.url, "console", "--listen", listen]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == ExitCode.FAILURE
-    assert f"can't serve the console on {listen}: Address already in use" in done.stderr
-    assert "--listen" in done.stderr
+        result = Cli(shop.url)("console", "--listen", listen)
+    assert result.code == ExitCode.FAILURE
+    assert f"can't serve the console on {listen}: Address already in use" in result.err
+    assert "--listen" in result.err
 
 
 def test_missing_store_is_reported(tmp_path: Path) -> None:
-    words = [ZLOG, "--store", (tmp_path / "none").as_uri(), "console", "--listen", "127.0.0.1:0"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == ExitCode.UNREACHABLE
+    result = Cli((tmp_path / "none").as_uri())("console", "--listen", "127.0.0.1:0")
+    assert result.code == ExitCode.UNREACHABLE
     assert not (tmp_path / "none").exists()
 
 
@@ -99,9 +95,7 @@ def test_match_option_filters_names(shop: zlog.Store, tmp_path: Path, visit: Vis
         expect(page.locator(".logs .body .name")).to_have_text(["sessions", "shipments"])
 
 
-def test_recreated_log_replaces_old_one(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
+def test_recreated_log_replaces_old_one(store: zlog.Store, serve: Server, visit: Visitor) -> None:
     with zlog.Log.create(store, "orders") as log:
         log.append_many([b"old"] * 50)
     console = serve()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from playwright.sync_api import Page, expect
 
 import zlog
@@ -11,7 +9,7 @@ import zlog
 from ..client.planted import flip
 from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
-from .conftest import Visitor, overview
+from .conftest import Server, Visitor, overview
 
 
 def table(page: Page, number: int = 0) -> list[list[str]]:
@@ -72,9 +70,7 @@ def test_log_facts_match_overview(
         expect(page.locator(f'[data-fact="{fact}"] dd')).to_have_text(value)
 
 
-def test_layouts_tab_shows_changes(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
+def test_layouts_tab_shows_changes(store: zlog.Store, serve: Server, visit: Visitor) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"x"] * 10)
         log.reconfigure(width=3)
@@ -92,9 +88,7 @@ def test_layouts_tab_shows_changes(
         expect(page.locator("tbody tr").first).to_contain_text("made read-only")
 
 
-def test_check_tab_shows_hole_and_damage(
-    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
+def test_check_tab_shows_hole_and_damage(store: zlog.Store, serve: Server, visit: Visitor) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         hole = leave_hole(log)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import zlog
 
-from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
 from ..support.waiting import wait_until
-from .conftest import Visitor
+from .conftest import Server, Visitor
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def log(store: zlog.Store) -> Iterator[zlog.Log]:
 
 
 @pytest.fixture
-def page(log: zlog.Log, serve: Callable[..., ConsoleProcess], visit: Visitor) -> Page:
+def page(log: zlog.Log, serve: Server, visit: Visitor) -> Page:
     opened = visit(serve(), f"/#/log/{log.name}?tab=tail", refused=["404"])
     expect(rows(opened)).to_have_count(50)
     expect(rows(opened).first).to_contain_text("old 50")
