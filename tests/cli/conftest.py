@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +19,19 @@ from zlog.cli.main import command
 from ..support.programs import ZLOG
 
 SECONDS_MAX = 60
+
+
+def all_commands(
+    command: click.Command = command, name: str = "zlog"
+) -> Iterator[tuple[str, click.Command]]:
+    """Iterate over the command and all commands in it, each with the words that call it."""
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            assert inner is not None
+            yield from all_commands(inner, f"{name} {word}")
 
 
 class Result(NamedTuple):

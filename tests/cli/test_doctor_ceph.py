@@ -20,6 +20,7 @@ from zlog._io import BlockingIo, drive
 from zlog.admin import librados_version
 
 from ..support.ceph import CephCluster, ClusterSpec, ceph, with_keyring
+from ..support.waiting import wait_until
 from .conftest import Cli
 
 SECONDS = 60.0
@@ -44,11 +45,6 @@ def plain(cli: Cli, level: str = "note") -> dict[str, Any]:
     (why,) = (each for each in found if each["part"] == "object class")
     assert (code, why["level"], why["code"]) == (0, level, 0)
     return why
-
-
-def versions(cli: Cli) -> list[dict[str, Any]]:
-    """What is said of the classes of the OSDs."""
-    return [each for each in diagnoses(cli)[1] if each["part"] == "versions"]
 
 
 def rados(cluster: CephCluster, *words: str) -> None:
@@ -87,10 +83,7 @@ def test_doctor_examines_only_its_pool(
     ceph(ceph_cluster, "osd", "pool", "set-quota", "small", "max_objects", "1")
     for name in ("one", "two"):
         rados(ceph_cluster, "-p", "small", "put", name, "/dev/null")
-    deadline = time.monotonic() + SECONDS
-    while "POOL_FULL" not in ceph(ceph_cluster, "health", "detail"):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(lambda: "POOL_FULL" in ceph(ceph_cluster, "health", "detail"))
 
     coded, small = failure(doctor("coded")), failure(doctor("small"))
     assert (coded["part"], "erasure coded" in coded["text"]) == ("pool", True)
@@ -198,7 +191,7 @@ def test_missing_class_on_osds_is_reported(
     cluster.osd("stop", 0)
     library.write_bytes(sound.read_bytes())
     cluster.osd("start", 0)
-    (about_it,) = versions(cli)
+    (about_it,) = (each for each in diagnoses(cli)[1] if each["part"] == "versions")
     assert (about_it["level"], about_it["fix"]) == ("ok", "")
 
 

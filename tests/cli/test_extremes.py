@@ -12,7 +12,7 @@ import zlog
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.main import command
 
-from .conftest import Inside
+from .conftest import Inside, all_commands
 
 _NINES = ["9" * count for count in (17, 20, 400, 5000)]
 NUMBERS = [
@@ -41,23 +41,12 @@ GIVEN = dict(word.split("=") for word in _GIVEN.split(" "))
 ENDLESS = ("top", "console", "exporter", "spark", "objects watch")
 """Commands that run until they are stopped; they get a store that does not exist."""
 
-Leaf = tuple[str, click.Command]
-
-
-def leaves(group: click.Group, ctx: click.Context, path: str = "") -> Iterator[Leaf]:
-    """Go through all commands, each with the words that call it."""
-    for name in group.list_commands(ctx):
-        found = group.get_command(ctx, name)
-        assert found is not None
-        inner = click.Context(found, parent=ctx, info_name=name)
-        if isinstance(found, click.Group):
-            yield from leaves(found, inner, f"{path}{name} ")
-        if not isinstance(found, click.Group) or found.invoke_without_command:
-            yield f"{path}{name}", found
-
-
 ROOT = click.Context(command, info_name="zlog")
-LEAVES = dict(leaves(command, ROOT))
+LEAVES = {
+    name.removeprefix("zlog "): found
+    for name, found in all_commands()
+    if not isinstance(found, click.Group) or found.invoke_without_command
+}
 
 
 def accepted(path: str, command: click.Command) -> Iterator[tuple[click.Parameter, str]]:

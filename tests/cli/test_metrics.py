@@ -28,7 +28,7 @@ from bench.peers.peer import free_port
 from ..support.programs import REPOSITORY
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
-from .conftest import Cli, Running
+from .conftest import Cli
 
 RULES = REPOSITORY / "packaging" / "prometheus" / "zlog.rules.yml"
 BOARD = REPOSITORY / "packaging" / "grafana" / "zlog.json"
@@ -52,7 +52,7 @@ def exporting(cli: Cli, *words: str) -> Iterator[str]:
     """Run an exporter; gives where it listens, once it has looked at the logs."""
     with cli.start("exporter", "--listen", "127.0.0.1:0", *words) as running:
         try:
-            found = re.search(r"http://(\S+)/metrics", said(running))
+            found = re.search(r"http://(\S+)/metrics", running.stderr.readline().decode())
             assert found
             where = found[1]
             wait_until(lambda: scrape(where)[1]["zlog_store_looked_timestamp_seconds", ()] > 0)
@@ -60,10 +60,6 @@ def exporting(cli: Cli, *words: str) -> Iterator[str]:
         finally:
             running.send_signal(signal.SIGTERM)
             running.communicate(timeout=30)
-
-
-def said(running: Running) -> str:
-    return running.stderr.readline().decode()
 
 
 def test_exporter_reports_store_contents(cli: Cli) -> None:

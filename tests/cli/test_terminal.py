@@ -70,12 +70,6 @@ def test_append_prompts_and_prints_summary(cli: Cli) -> None:
     assert cli.ok("read", "orders") == b"one\ntwo\n"
 
 
-@pytest.fixture
-def stderr_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-
-
-@pytest.mark.usefixtures("stderr_terminal")
 def test_progress_bar_appears_after_delay(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,10 +88,6 @@ class CephCluster:
         """Kill, stop, start, freeze or thaw a monitor: `a`, `b` and so on."""
         self.control("mon", action, name)
 
-    def restart(self) -> None:
-        """Stop all daemons cleanly and start them again."""
-        self.control("restart")
-
     def status(self) -> dict[str, Any]:
         """What `cluster status --json` says."""
         status: dict[str, Any] = json.loads(self.control("status", "--json"))
@@ -182,14 +178,9 @@ class Clusters:
 
 
 @contextmanager
-def running_cluster(spec: ClusterSpec, folder: Path | None = None) -> Iterator[CephCluster]:
-    """Run a cluster for the length of a ``with`` block, without pytest.
-
-    Args:
-        spec: which one.
-        folder: in which it gets a folder of its own; None: the system's for temporary files.
-    """
-    with tempfile.TemporaryDirectory(prefix="zlog-", dir=folder) as own:
+def running_cluster(spec: ClusterSpec) -> Iterator[CephCluster]:
+    """Run a cluster for the length of a ``with`` block, without pytest."""
+    with tempfile.TemporaryDirectory(prefix="zlog-") as own:
         clusters = Clusters(lambda: Path(tempfile.mkdtemp(dir=own)))
         try:
             yield clusters.shared(spec)

@@ -12,15 +12,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from .programs import ZLOG
 from .waiting import wait_until
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 _GREETING = re.compile(r"console at (\w+)://(\S+):(\d+)/(?:#token=(\S+))?")
 _FIRST_WORDS = ("zlog: console at", "zlog: on this machine, also at", "zlog: without TLS")
@@ -85,7 +81,7 @@ class ConsoleProcess:
         """What it has written to stderr."""
         return self._said.read_text()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> ConsoleProcess:
         """Itself; in the end it has to end well, and to have complained of nothing."""
         return self
 

@@ -32,7 +32,6 @@ class LocalSequencer:
         leads: whether it takes over what others serve, as the one that has the lease does.
         security: what it shows and demands.
         limits: see there.
-        identity: of the store; None: as it says.
     """
 
     def __init__(
@@ -42,11 +41,9 @@ class LocalSequencer:
         leads: bool = False,
         security: Security = OPEN_TO_ALL,
         limits: Limits | None = None,
-        identity: str | None = None,
     ) -> None:
         self._security = security
         self._limits = limits or Limits()
-        self._identity = store.identity if identity is None else identity
         self._store = store
         self._leads = leads
         self._listening = bind("127.0.0.1", 0)
@@ -66,7 +63,7 @@ class LocalSequencer:
 
     def withdraw(self) -> None:
         """Take the offer back, for good; logs that have the sequencer keep it."""
-        self._do(lambda: self._election._leading.pop(self._stores.home).cancel())
+        self._run_there(self._stop_leading)
         drive(Directory(BlockingIo(self._store)).withdraw(self.address, Deadline(_SECONDS)))
 
     def hand_out(self, count: int) -> None:
@@ -76,7 +73,7 @@ class LocalSequencer:
             for log in self._server._machine._logs.values():
                 log.tail += count
 
-        self._do(hand_out)
+        self._run_there(hand_out)
 
     def pause(self) -> None:
         """Answer nothing, and keep all connections, as a process does after SIGSTOP."""
@@ -98,12 +95,23 @@ class LocalSequencer:
         """Be gone for all others, as a process that was killed; only ``stop`` is of use then."""
 
         def vanish() -> None:
-            self._election._leading.pop(self._stores.home).cancel()
+            self._stop_leading()
             self._server._listener.close()  # type: ignore[union-attr]
             for peer in list(self._server._peers.values()):
                 peer.abort()
 
-        self._do(vanish)
+        self._run_there(vanish)
+
+    def _stop_leading(self) -> None:
+        self._election._leading.pop(self._stores.home).cancel()
+
+    def _run_there(self, work: Callable[[], None]) -> None:
+        """Have the sequencer's thread do something, and wait until it has."""
+
+        async def do() -> None:
+            work()
+
+        asyncio.run_coroutine_threadsafe(do(), self._loop).result(_SECONDS)
 
     def stop(self) -> None:
         """Stop cleanly; the logs go on without it."""
@@ -136,7 +144,7 @@ class LocalSequencer:
             self._loop.time(),
             limits,
             admission=self._security.admission(),
-            identity=self._identity,
+            identity=self._store.identity,
         )
         server = Server(machine, activation, self._security.context())
         self._server = server

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import threading
-from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
 from zlog._catalog.directory import Directory
@@ -17,20 +15,15 @@ from zlog.store import Store
 
 from .programs import ZLOG
 
-if sys.version_info >= (3, 11):
-    from typing import Self
-elif TYPE_CHECKING:
-    from typing_extensions import Self
-
 _START_SECONDS = 30
 _STATUS_SECONDS = 10
 
 
 class SequencerProcess:
-    """``zlog seqr`` for one store, on a free port unless told otherwise."""
+    """``zlog seqr`` for one store, on a free port."""
 
-    def __init__(self, url: str, *options: str, port: int = 0) -> None:
-        command = [*self.command(url, f"127.0.0.1:{port}"), *options]
+    def __init__(self, url: str, *options: str) -> None:
+        command = [*self.command(url, "127.0.0.1:0"), *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.log: list[str] = []
         self.address = ""
@@ -41,7 +34,7 @@ class SequencerProcess:
             self.kill()
             raise AssertionError("zlog seqr did not start:\n" + "".join(self.log))
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> SequencerProcess:
         """Itself; it is killed in the end, if it still runs."""
         return self
 
