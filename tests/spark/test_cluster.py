@@ -19,10 +19,10 @@ import pytest
 
 import zlog
 
-from ..cli.conftest import Cli
 from ..support.programs import REPOSITORY, copy_package
 from ..support.waiting import wait_until
 from .conftest import JAVA_OPTIONS, secrets_of
+from .test_tail import cli_of, positions_of
 
 HOME = Path(pyspark.__file__).parent
 SECONDS = 240
@@ -91,36 +91,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(url, folder)
 
 
-class Copying:
-    """`zlog spark tail`, as a driver of the cluster."""
-
-    def __init__(self, master: str, store: str, folder: Path, **environment: str) -> None:
-        self.cli = Cli(store)
-        self.cli.environment |= {"SPARK_LOCAL_IP": "127.0.0.1", **environment}
-        self.folder = folder
-        self.words = ["--trigger", "available-now", "--json", "--master", master]
-        for setting in ("ui.enabled=false", "driver.host=127.0.0.1", "executor.memory=512m"):
-            self.words += ["--spark-conf", f"spark.{setting}"]
-        self.words += ["--spark-conf", f"spark.executor.extraJavaOptions={JAVA_OPTIONS}"]
-
-    def run(self, log: str, *words: str) -> int:
-        """Copy a log as far as the tail; returns the position that is next."""
-        table = str(self.folder / "table")
-        with (self.folder / "driver.log").open("wb") as said:
-            words = ("spark", "tail", log, "--to", table, *self.words, *words)
-            process = self.cli.start(*words, stderr=said, cwd=self.folder)
-        out, _ = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0, (self.folder / "driver.log").read_text()
-        return int(json.loads(out)["position"])
-
-    def positions(self) -> list[int]:
-        """Return the table's positions in their order."""
-        import pyarrow.dataset as ds
-
-        table = ds.dataset(self.folder / "table").to_table(columns=["position"])
-        return sorted(table["position"].to_pylist())
-
-
 def pack_environment(archive: Path) -> None:
     """Pack a virtual environment that has zlog and what its workers need, as venv-pack does."""
     site = Path(sysconfig.get_path("platlib"))
@@ -157,17 +127,28 @@ def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path)
     python = "environment/bin/python"  # of the folder in which a process works
     (tmp_path / "environment").mkdir()
     subprocess.run(["tar", "xzf", archive, "-C", tmp_path / "environment"], check=True)
-    copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=python)
-    settings = (f"spark.archives={archive}#environment", "spark.log.level=INFO")
+    settings = (
+        *("ui.enabled=false", "driver.host=127.0.0.1", "executor.memory=512m", "log.level=INFO"),
+        *(f"executor.extraJavaOptions={JAVA_OPTIONS}", f"archives={archive}#environment"),
+    )
+    words = ["--trigger", "available-now", "--json", "--master", cluster.url]
+    words += [word for each in settings for word in ("--spark-conf", f"spark.{each}")]
+    table = tmp_path / "table"
     with (
         zlog.connect(ceph_url) as store,
         zlog.Log.create(store, "orders", width=4, stripe_unit=2) as log,
+        (tmp_path / "driver.log").open("wb") as said,
     ):
         log.append_many([b"%d" % i for i in range(1000)])
-        words = [word for setting in settings for word in ("--spark-conf", setting)]
-        assert copying.run("orders", *words) == 1000
+        cli = cli_of(store)
+        cli.environment["PYSPARK_PYTHON"] = python
+        driver = ("spark", "tail", "orders", "--to", str(table), *words)
+        process = cli.start(*driver, stderr=said, cwd=tmp_path)
+        out, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, (tmp_path / "driver.log").read_text()
+        assert json.loads(out)["position"] == 1000
         assert [cursor.position for cursor in log.cursors()] == [1000]
-    assert copying.positions() == list(range(1000))
+    assert positions_of(table) == list(range(1000))
     assert len(cluster.left(python)) == 2
     executors = cluster.left("stderr")
     assert len(executors) == 2
