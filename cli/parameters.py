@@ -159,9 +159,16 @@ def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
     )
 
 
-def stripe_unit_option(text: str) -> Callable[[F], F]:
+def stripe_unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
     """Return ``--stripe-unit``."""
-    return click.option("--stripe-unit", type=_unit, metavar="N", help=text)
+    return click.option(
+        "--stripe-unit",
+        type=_unit,
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=text,
+    )
 
 
 def _unit(word: str | int) -> int:
