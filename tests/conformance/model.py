@@ -305,7 +305,7 @@ class StripeModel:
             known = position >= self.trim_point and slot.state in (State.WRITTEN, State.TRIMMED)
             writer, number = self.ids.get(position, _NOBODY) if known else _NOBODY
             row = Row(1, slot.state, writer, number, 0, len(slot.data))
-            longer = _joined(rows[-1], row) if rows else None
+            longer = rows[-1].joined(row) if rows else None
             rows[-1:] = [longer] if longer else [*rows[-1:], row]
         return Answer(Code.OK, Verified(self.highest, tuple(rows)))
 
@@ -442,17 +442,6 @@ class StripeModel:
             return refusal
         self.__init__(self.stride, self.residue, self.stripe_unit)  # type: ignore[misc]
         return _OK
-
-
-def _joined(row: Row, next_one: Row) -> Row | None:
-    """The row with one position more, if that is like its others."""
-    if (row.state, row.writer) != (next_one.state, next_one.writer):
-        return None
-    step = next_one.number - row.number if row.length == 1 else row.step
-    if not 0 <= step < 2**32 or next_one.number != row.number + step * row.length:
-        return None
-    size = row.data_bytes + next_one.data_bytes
-    return replace(row, length=row.length + 1, step=step, data_bytes=size)
 
 
 def _anonymous(slot: Slot) -> Slot:

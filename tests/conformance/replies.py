@@ -125,6 +125,16 @@ class Row:
     step: int = 0
     data_bytes: int = 0
 
+    def joined(self, other: Row) -> Row | None:
+        """This row with the one position of another, if that is like its others."""
+        if (self.state, self.writer) != (other.state, other.writer):
+            return None
+        step = other.number - self.number if self.length == 1 else self.step
+        if not 0 <= step < 2**32 or other.number != self.number + step * self.length:
+            return None
+        size = self.data_bytes + other.data_bytes
+        return replace(self, length=self.length + 1, step=step, data_bytes=size)
+
 
 @dataclass(frozen=True)
 class Verified:
