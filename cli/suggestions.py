@@ -18,15 +18,12 @@ _COMMANDS = {
     "trim": "delete prune purge truncate",
     "retention": "expire policy",
     "reconfigure": "alter config configure edit resize set update",
-    "access": "fence promote read-only writer",
     "export": "backup copy cp dump save",
     "mirror": "clone copy cp replicate sync",
     "import": "load",
     "check": "audit fsck scrub verify",
     "doctor": "diagnose health ping status",
     "cursor": "consumer consumers group groups offset offsets",
-    "producer": "delivery",
-    "store": "compact restore",
     "seqr": "sequencer server",
     "console": "gui serve ui web",
     "exporter": "metrics prometheus",
@@ -35,6 +32,17 @@ _COMMANDS = {
     "put": "add set update",
     "set": "commit reset seek update",
 }
+
+_MOVED = {
+    "writer": "access show",
+    "fence": "access fence",
+    "read-only": "access read-only",
+    "promote": "access promote",
+    "compact": "store compact",
+    "restore": "store restore",
+    "delivery": "producer",
+}
+"""Commands of older versions, and their present names."""
 
 _OPTIONS = {
     "--from": "--after --begin --offset --since --start",
@@ -61,7 +69,9 @@ _BOUNDS = {"--from", "--to", "--count", "-n"}
 
 
 def suggested_commands(word: str, known: Collection[str]) -> str:
-    """Return a question with the commands that the user may have meant, or nothing."""
+    """Return the new name of a command, or the commands that the user may have meant."""
+    if moved := _MOVED.get(word) if "access" in known else None:
+        return f" It is now `zlog {moved}`."
     meant = [name for name in known if word.lower() in _COMMANDS.get(name, "").split()]
     return _question(meant or get_close_matches(word, known))
 

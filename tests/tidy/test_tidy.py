@@ -27,7 +27,7 @@ OLD_WORDS_EXEMPT = re.compile(
     r"\b(repair::|messages\.)?heal\b(?=[\"(>*|]|` (checks|installs|may)|`.*salvage)"
     r"|salvage.*\bheal\b|heal \| changes"
     r"|HealRequest|[Dd]elivery_?(Begin|Grant|Read|Done|List|begin|grant|read|done|list|\.\*)"
-    r"|DeliveryRequest|b\"zlog delivery\"|\"producer\": \"delivery\"|stored-delivery"
+    r"|DeliveryRequest|b\"zlog delivery\"|\"delivery\": \"producer\"|stored-delivery"
 )
 """Names of methods and messages on the wire, of stored values, and of a command's old form."""
 
