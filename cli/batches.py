@@ -46,19 +46,16 @@ def from_json(line: bytes) -> bytes | None:
         entry = _data_of(fields)
         if entry is None or "tags" not in fields:
             return entry
+        tags = fields["tags"]
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise ValueError("tags must be a list of strings")
         tagged = TaggedLine(entry)
-        tagged.tags = _tags_of(fields["tags"])
+        tagged.tags = check_tags(tags)
         return tagged
     raise ValueError(_NO_ENTRY)
 
 
 _NO_ENTRY = 'neither {"data": "text"} nor {"data_b64": "base64"}'
-
-
-def _tags_of(tags: object) -> tuple[str, ...]:
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("tags must be a list of strings")
-    return check_tags(tags)
 
 
 def _data_of(fields: dict[str, object]) -> bytes | None:

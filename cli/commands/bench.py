@@ -20,13 +20,7 @@ import zlog
 from zlog import aio
 from zlog.cli.command import CommandGroup
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import (
-    FiniteRange,
-    entry_size,
-    json_option,
-    number_option,
-    seconds_option,
-)
+from zlog.cli.parameters import FiniteRange, entry_size, json_option, number_option, seconds_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.signals import terminable

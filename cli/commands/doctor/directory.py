@@ -36,7 +36,7 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
     Args:
         read_only: whether the store is opened for reading only (``?mode=ro``).
     """
-    ground = _existing(path)
+    ground, data = _existing(path), path / _DATA_FILE
     if ground is None:
         yield _failure(f"{path} is in a directory that this user is not allowed to enter", _ANOTHER)
         return
@@ -49,9 +49,21 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
         yield _not_writable(ground, path)
     elif ground != path:
         yield note(_PART, f"{path} does not exist yet; `zlog create` creates it")
+    elif not data.exists():
+        yield ok(_PART, f"{path} is writable and contains no store yet")
+    elif not os.access(data, os.R_OK | os.W_OK):
+        yield _not_writable(data, path)
     else:
-        yield from _store_in(path)
-    yield from _remote(ground)
+        used = human_bytes(data.stat().st_blocks * 512)
+        yield ok(_PART, f"{path} is writable; the store takes {used}")
+    kind = _file_system(ground)
+    if kind in _REMOTE:
+        yield warning(
+            "file system",
+            f"{ground} is on {kind}, where the store is destroyed if several machines use it at"
+            " once",
+            "put the store on a local disk, or the logs on Ceph",
+        )
 
 
 def _readable(path: Path) -> Diagnosis:
@@ -108,17 +120,6 @@ def _word(path: Path | str) -> str:
     return shlex.quote(str(path))
 
 
-def _store_in(path: Path) -> Iterator[Diagnosis]:
-    data = path / _DATA_FILE
-    if not data.exists():
-        yield ok(_PART, f"{path} is writable and contains no store yet")
-    elif not os.access(data, os.R_OK | os.W_OK):
-        yield _not_writable(data, path)
-    else:
-        used = human_bytes(data.stat().st_blocks * 512)
-        yield ok(_PART, f"{path} is writable; the store takes {used}")
-
-
 def examine_disk(path: Path, space_inside: int = 0) -> Diagnosis:
     """Examine how much an embedded store can grow.
 
@@ -139,16 +140,6 @@ def examine_disk(path: Path, space_inside: int = 0) -> Diagnosis:
     if usage.free < max(_LOW_BYTES, usage.total * _LOW_SHARE):
         return warning("disk", f"only {text}", fix)
     return ok("disk", text)
-
-
-def _remote(path: Path) -> Iterator[Diagnosis]:
-    kind = _file_system(path)
-    if kind in _REMOTE:
-        yield warning(
-            "file system",
-            f"{path} is on {kind}, where the store is destroyed if several machines use it at once",
-            "put the store on a local disk, or the logs on Ceph",
-        )
 
 
 def _file_system(path: Path) -> str:

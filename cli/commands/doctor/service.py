@@ -165,7 +165,10 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     looked = f"; examined {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
-    yield from _removals(store, [name for name in names[:_LOGS_MAX] if name not in views], seconds)
+    unopened = [name for name in names[:_LOGS_MAX] if name not in views]
+    if removals := unfinished_removals(store, unopened, timeout=seconds):
+        hint = next(iter(removals.values())).hint
+        yield warning("removal", f"the removal of {some([*removals])} is not finished", hint)
     yield from _writers(views)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
     led = False
@@ -197,15 +200,6 @@ def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
     closed = [name for name, view in views.items() if view.read_only]
     if closed:
         yield ok("read-only", some(closed))
-
-
-def _removals(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
-    """Report logs whose removal has begun and is not complete."""
-    removals = unfinished_removals(store, names, timeout=seconds)
-    if removals:
-        error = next(iter(removals.values()))
-        text = f"the removal of {some([*removals])} is not finished"
-        yield warning("removal", text, error.hint)
 
 
 def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
