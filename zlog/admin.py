@@ -283,7 +283,17 @@ def forget_sequencer(
             In the last case, the error is that of the first log that failed.
     """
     address = check_sequencer_address(address)
-    _check_gone(address, store.url, timeout)
+    try:
+        sequencer_status(address, url=store.url, timeout=timeout)
+    except SequencerRefused:
+        raise
+    except SequencerUnavailable:
+        pass
+    else:
+        raise ZlogError(
+            f"the sequencer {address} is still running",
+            hint="Stop it with SIGTERM. It then withdraws its own announcement.",
+        )
     io = BlockingIo(store)
     directory = Directory(io)
     announced = drive(directory.sequencer(deadline_of(io, timeout))) == address
@@ -309,19 +319,6 @@ def forget_sequencer(
             hint="`zlog doctor` lists sequencers that do not answer.",
         )
     return Forgotten(announced, tuple(released))
-
-
-def _check_gone(address: str, url: str, timeout: float | None) -> None:
-    try:
-        sequencer_status(address, url=url, timeout=timeout)
-    except SequencerRefused:
-        raise
-    except SequencerUnavailable:
-        return
-    raise ZlogError(
-        f"the sequencer {address} is still running",
-        hint="Stop it with SIGTERM. It then withdraws its own announcement.",
-    )
 
 
 def extension_file() -> str:

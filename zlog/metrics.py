@@ -57,7 +57,8 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
     """
     if _client.attached:
         raise ZlogError("metrics are already enabled")
-    _client.attached.append(_Instruments(registry, _tracer() if tracing else _no_span).attach)
+    span: Span = _tracer() if tracing else lambda _name, **_attributes: nullcontext()
+    _client.attached.append(_Instruments(registry, span).attach)
 
 
 @contextmanager
@@ -116,10 +117,6 @@ def _missing() -> ZlogError:
     return ZlogError(
         "metrics need the prometheus-client package", hint=f"{how_to_install('metrics')}."
     )
-
-
-def _no_span(_name: str, **_attributes: Any) -> AbstractContextManager[Any]:
-    return nullcontext()
 
 
 def _tracer() -> Span:

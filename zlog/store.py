@@ -264,7 +264,11 @@ def connect(
     if isinstance(target, os.PathLike):
         return EmbeddedStore(os.fspath(target), create=create)
     if not isinstance(target, str):
-        return _from_ioctx(target, object_class)
+        if type(target).__name__ != "Ioctx" or type(target).__module__ != "rados":
+            raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(target)!r}")
+        from zlog._native.rados import CephStore
+
+        return CephStore.from_ioctx(target, _object_class(object_class, "object_class"))
     parts = urlsplit(target)
     if parts.scheme == "mem":
         if parts.netloc or parts.path or parts.query:
@@ -391,11 +395,3 @@ def _canonical(url: str) -> str:
     path = "/".join(quote(unquote(part)) for part in parts.path.strip("/").split("/"))
     query = f"?{parts.query}" if parts.query else ""
     return f"ceph://{parts.netloc}{'/' if path else ''}{path}{query}"
-
-
-def _from_ioctx(ioctx: rados.Ioctx, object_class: ObjectClassUse) -> Store:
-    if type(ioctx).__name__ != "Ioctx" or type(ioctx).__module__ != "rados":
-        raise TypeError(f"expected a store URL, a path or a rados.Ioctx, not {type(ioctx)!r}")
-    from zlog._native.rados import CephStore
-
-    return CephStore.from_ioctx(ioctx, _object_class(object_class, "object_class"))

@@ -123,7 +123,11 @@ class Candidate:
         """Act according to the role. Returns the seconds until the next step."""
         try:
             pause = await (self._stand_by() if self.role is Role.STANDBY else self._renew())
-            await self._renew_entry()
+            now = self._io.monotonic()
+            if not self._guest and now - self._entered >= self.lease.seconds:
+                await self.lease.enter()
+                self._entered = now
+                self.others = await self.lease.others()
             self.failure = None
         except ZlogError as error:
             if self.failure is None:
@@ -209,14 +213,6 @@ class Candidate:
         )
         self.role, self.leader = Role.STANDBY, ""
         self._note(self)
-
-    async def _renew_entry(self) -> None:
-        """Renew the entry in the list of sequencers, once per lease."""
-        now = self._io.monotonic()
-        if not self._guest and now - self._entered >= self.lease.seconds:
-            await self.lease.enter()
-            self._entered = now
-            self.others = await self.lease.others()
 
     def _renewal_pause(self) -> float:
         return min(self.lease.seconds / _RENEWALS_PER_LEASE, _POLL_SECONDS)

@@ -58,7 +58,12 @@ def refusal(attempt: Attempt) -> StoreUnavailable:
             " lists the existing pools.",
         )
     if error == -errno.ENOENT and step == "find a ceph.conf":
-        return _no_conf()
+        named = os.environ.get("CEPH_CONF")
+        looked = f"{named} ($CEPH_CONF)" if named else ", ".join(_CONFS)
+        return StoreUnavailable(
+            f"there is no ceph.conf: looked for {looked}",
+            hint="Specify its path with ?conf=PATH in the URL, with -c PATH, or in $CEPH_CONF.",
+        )
     if step == "connect to the cluster" and (why := _not_let_in(attempt, reason)):
         return why
     return StoreUnavailable(
@@ -67,21 +72,15 @@ def refusal(attempt: Attempt) -> StoreUnavailable:
     )
 
 
-def _no_conf() -> StoreUnavailable:
-    named = os.environ.get("CEPH_CONF")
-    looked = f"{named} ($CEPH_CONF)" if named else ", ".join(_CONFS)
-    return StoreUnavailable(
-        f"there is no ceph.conf: looked for {looked}",
-        hint="Specify its path with ?conf=PATH in the URL, with -c PATH, or in $CEPH_CONF.",
-    )
-
-
 def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
     client = f"client.{attempt.client or 'admin'}"
     paths = [path.strip() for path in attempt.keyring.split(",") if path.strip()]
     used = next((path for path in paths if os.access(path, os.R_OK)), None)
     if attempt.error == -errno.ENOENT and used is None:
-        looked = ", ".join(f"{path}{_unreadable(path)}" for path in paths)
+        looked = ", ".join(
+            f"{path} (exists, but this user cannot read it)" if Path(path).exists() else path
+            for path in paths
+        )
         return StoreUnavailable(
             f"there is no keyring for {client}: looked for {looked}",
             hint=f"With an admin's keyring, `ceph auth get {client} -o PATH` writes it. {_ANOTHER}",
@@ -112,7 +111,3 @@ def _about_key(keyring: str | None, client: str) -> str:
         else "which only librados 19.2.6, 20.2.4, 21.2 and later of each series can use"
     )
     return f"The key's type is {kind}, {reason}; this is librados {release}. "
-
-
-def _unreadable(path: str) -> str:
-    return " (exists, but this user cannot read it)" if Path(path).exists() else ""

@@ -134,7 +134,21 @@ class Joiner:
     def add(self, piece: Piece) -> Iterator[Piece]:
         """Add the next piece. Returns the pieces that are complete."""
         if isinstance(piece, Batch):
-            yield from self._add_batch(piece)
+            for index, entry in enumerate(piece.entries):
+                one = self._open
+                number, size = piece.number + index, _size(entry)
+                if not (
+                    isinstance(one, Batch)
+                    and one.precedes(piece.writer, piece.timestamp, number)
+                    and len(one.entries) < ENTRIES_MAX
+                    and self._bytes + size <= BYTES_MAX
+                ):
+                    yield from self.end()
+                    start = piece.start + index
+                    one = self._open = Batch(start, piece.timestamp, piece.writer, number, [])
+                    self._bytes = 0
+                one.entries.append(entry)
+                self._bytes += size
             return
         one = None if self._open is None else joined(self._open, piece)
         if one is None:
@@ -146,24 +160,6 @@ class Joiner:
         if self._open is not None:
             yield self._open
             self._open = None
-
-    def _add_batch(self, batch: Batch) -> Iterator[Piece]:
-        for index, entry in enumerate(batch.entries):
-            one = self._open
-            if not isinstance(one, Batch) or not self._fits(one, batch, index):
-                yield from self.end()
-                start, number = batch.start + index, batch.number + index
-                one = self._open = Batch(start, batch.timestamp, batch.writer, number, [])
-                self._bytes = 0
-            one.entries.append(entry)
-            self._bytes += _size(entry)
-
-    def _fits(self, one: Batch, batch: Batch, index: int) -> bool:
-        return (
-            one.precedes(batch.writer, batch.timestamp, batch.number + index)
-            and len(one.entries) < ENTRIES_MAX
-            and self._bytes + _size(batch.entries[index]) <= BYTES_MAX
-        )
 
 
 def _size(entry: NewEntry) -> int:
