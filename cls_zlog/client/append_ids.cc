@@ -17,14 +17,11 @@ uint64_t mix(uint64_t value) {
   return value ^ value >> 33;
 }
 
-uint64_t hash_of(const AppendId& id) {
-  return mix(id.writer_high ^ mix(id.writer_low ^ mix(block_of(id))));
-}
-
 }  // namespace
 
 bool AppendIds::belongs(const AppendId& id) const {
-  return ((hash_of(id) ^ part_.bits) & ((uint64_t{1} << part_.count) - 1)) == 0;
+  const uint64_t hash = mix(id.writer_high ^ mix(id.writer_low ^ mix(block_of(id))));
+  return ((hash ^ part_.bits) & ((uint64_t{1} << part_.count) - 1)) == 0;
 }
 
 bool AppendIds::add(const AppendId& id) {

@@ -110,8 +110,10 @@ class LmdbObject final : public Backing {
         return put(key_of(attr_, change.key), change.value);
       case Change::Kind::kOmapSet:
         return put(key_of(Kind::kOmap, change.key), change.value);
-      case Change::Kind::kOmapRemove:
-        return remove_if_there(key_of(Kind::kOmap, change.key));
+      case Change::Kind::kOmapRemove: {
+        const int error = remove_key(key_of(Kind::kOmap, change.key));
+        return error == -ENOENT ? 0 : error;
+      }
       case Change::Kind::kOmapRemoveRange:
         return remove_range(key_of(Kind::kOmap, change.key), key_of(Kind::kOmap, change.value));
       case Change::Kind::kWrite:
@@ -148,11 +150,6 @@ class LmdbObject final : public Backing {
   int remove_key(const std::string& key) {
     if (changes_ != nullptr) changes_->remove(key);
     return remove_value(txn_, key);
-  }
-
-  int remove_if_there(const std::string& key) {
-    const int error = remove_key(key);
-    return error == -ENOENT ? 0 : error;
   }
 
   int remove_range(const std::string& begin, const std::string& end) {
