@@ -16,9 +16,6 @@ from pathlib import Path
 _TYPES = {1: "AES", 2: "AES256K"}
 """Key types by the number that a key begins with (Ceph's ``src/include/ceph_fs.h``)."""
 
-_VERSION = "_Z19ceph_version_to_strv"
-"""``const char* ceph_version_to_str()`` of libceph-common; librados' C API has no such function."""
-
 
 def key_type(keyring: Path, entity: str) -> str | None:
     """Return the type of an entity's key in a keyring file; None if that cannot be read."""
@@ -37,8 +34,8 @@ def librados_version() -> str | None:
 
     Returns None if librados is not loaded or does not report its release.
     """
-    try:
-        function = getattr(ctypes.CDLL("libceph-common.so.2"), _VERSION)
+    try:  # librados' C API does not tell; this is ceph_version_to_str() of C++
+        function = ctypes.CDLL("libceph-common.so.2")._Z19ceph_version_to_strv
     except (OSError, AttributeError):
         return None
     function.restype = ctypes.c_char_p

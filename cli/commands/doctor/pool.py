@@ -17,8 +17,6 @@ _ERASURE = 3
 _OMAP = "supports_omap"
 """The flag of an erasure-coded pool that stores omap keys and runs object classes (Ceph 21)."""
 
-_OMAP_FIX = "or, if all OSDs run Ceph 21 or newer, ceph osd pool set {} " + f"{_OMAP} true"
-
 _COPIES = 3
 """Ceph's default size of a pool. A pool with more copies than OSDs stores nothing completely."""
 
@@ -56,8 +54,8 @@ def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
     if pool["type"] == _ERASURE and _OMAP not in pool["flags_names"].split(","):
         text = f"{name!r} is erasure coded and cannot store omap keys, which logs need"
         create = f"ceph osd pool create {name}-replicated 32 32 replicated"
-        fix = f"{create}, and use --store ceph://{name}-replicated; {_OMAP_FIX.format(name)}"
-        return failure(_PART, text, fix)
+        fix = f"{create}, and use --store ceph://{name}-replicated; or, if all OSDs run Ceph 21"
+        return failure(_PART, text, f"{fix} or newer, ceph osd pool set {name} {_OMAP} true")
     if pool["type"] == _ERASURE:
         return ok(_PART, f"{name!r} is erasure coded, with {_OMAP}")
     if size > 1:
