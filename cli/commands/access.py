@@ -70,7 +70,7 @@ def show(log: Log, as_json: bool) -> None:
 @access.command(examples="zlog access fence orders")
 @pass_log
 def fence(log: Log) -> None:
-    """Take a log from its exclusive writer, and open it to all clients.
+    """Take a log from its exclusive writer and open it to all.
 
     Even if the writer is still running, it cannot confirm any more entries. Entries that it has
     confirmed stay in the log, and some of its oldest unconfirmed entries may stay too. If the log

@@ -152,7 +152,7 @@ def read(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Read entries that the benchmark has appended, and measure each call.
+    """Read appended entries, and measure each call.
 
     Without --random, each call reads 1,024 consecutive entries.
     """

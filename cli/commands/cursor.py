@@ -24,7 +24,7 @@ from zlog.cli.template import iso
     """,
 )
 def cursor() -> None:
-    """Show and set a log's cursors, the positions at which readers resume.
+    """Show and set a log's cursors, from which readers resume.
 
     A cursor stores the position that its reader, such as `zlog tail --cursor` or a program, reads
     next. A trim cannot pass a cursor unless you give --past-cursors, so remove the cursors of

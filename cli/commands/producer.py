@@ -38,7 +38,7 @@ def producer() -> None:
 @pass_log
 @json_option("Print a JSON object per producer.")
 def ls(log: Log, as_json: bool) -> None:
-    """List a log's producers, each with its first incomplete sequence number.
+    """List a log's producers and their incomplete sequences.
 
     An append can consist of several parts. PARTS counts the parts that the log has recorded for
     appends that are not complete. UPDATED is the time at which the producer last began an append or

@@ -15,6 +15,7 @@ from zlog.cli.exit_codes import ExitCode
 from ..cli.conftest import Cli
 from ..support.certificates import Authority
 from ..support.console import ConsoleProcess
+from ..support.waiting import wait_until
 from .conftest import Server, Visitor
 
 TOKEN = "a-token-of-24-characters"
@@ -106,6 +107,7 @@ def test_printed_loopback_address_works(serve: Server, visit: Visitor) -> None:
 def test_wildcard_listen_prints_reachable_addresses(serve: Server) -> None:
     console = serve(listen="0.0.0.0")
     port = console.address.rpartition(":")[2]
+    wait_until(lambda: len(console.said.splitlines()) == 3)
     first, second, third = console.said.splitlines()
     place = f"{port}/#token={console.token}"
     assert first == f"zlog: console at http://{socket.gethostname()}:{place}"

@@ -126,7 +126,7 @@ def test_tags_option_selects_entries(log: zlog.Log) -> None:
         ({"tags": ""}, "has 0 bytes"),
         ({"tags": "[]"}, "must contain a tag"),
         ({"tags": "[1]"}, "tags="),
-        ({"tags": "a", "match": "some"}, "any or all"),
+        ({"tags": "a", "match": "some"}, "'any' or 'all'"),
         ({"tags": "a", "includeGaps": "true"}, "cannot be combined"),
     ],
 )
