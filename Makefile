@@ -96,7 +96,7 @@ COVERAGE := $(CURDIR)/build/coverage
 COUNTED := --coverage -fprofile-update=atomic
 PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/client/test_columns.py \
 	tests/client/test_compression.py tests/client/test_macs.py tests/client/test_compaction.py \
-	tests/client/test_check.py tests/client/test_tags.py tests/client/replicas \
+	tests/client/test_check.py tests/client/test_retention_age.py tests/client/test_tags.py tests/client/replicas \
 	tests/sequencer/test_machine.py tests/sequencer/test_machine_model.py
 
 .PHONY: coverage-protocol
