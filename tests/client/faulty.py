@@ -52,6 +52,9 @@ class FaultyStore(testing.FaultyStore):
         return _FATES[verdict]
 
 
+_NOT_ALLOWED = Fate(effect=None, error=errno.EPERM)
+
+
 class Refusing(testing.FaultyStore):
     """A store whose OSDs refuse one method to this client, from a call of it on."""
 
@@ -60,7 +63,7 @@ class Refusing(testing.FaultyStore):
         store: zlog.Store,
         method: str,
         first: int = 0,
-        refusal: Fate = Fate(effect=None, error=errno.EPERM),  # noqa: B008
+        refusal: Fate = _NOT_ALLOWED,
     ) -> None:
         super().__init__(store, self._fate)
         self._method = method

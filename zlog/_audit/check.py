@@ -163,8 +163,7 @@ class Checker:
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
         holes, doubles = Holes(), Doubles()
         lost = BadRows(FindingKind.LOST, self._lost_detail)
-        newer = "written by a newer version of zlog"
-        unreadable = BadRows(FindingKind.UNREADABLE, newer)
+        unreadable = BadRows(FindingKind.UNREADABLE, "written by a newer version of zlog")
         forged = BadRows(FindingKind.FORGED, "its MAC does not match its position and the key")
         async for window in self._walk("all"):
             yield self._with_reason(lost.take(window, self._audit.rows("lost")))

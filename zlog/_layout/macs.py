@@ -27,8 +27,7 @@ class Macs:
         self.bytes = 0 if view.mac is None else MAC_BYTES
         self.key: MacKey | None = None
         if view.mac is not None:
-            missing = MacKey(None)
-            self.key = missing if key is None else key.of_log(view.log, view.log_id)
+            self.key = MacKey(None) if key is None else key.of_log(view.log, view.log_id)
 
     def check_key(self) -> None:
         """Raise KeyNeeded if the key is missing."""

@@ -131,8 +131,7 @@ class Cursors:
 
 
 def _state(name: str, position: int, created: int, updated: int) -> CursorState:
-    times = (from_timestamp(each) for each in (created, updated))
-    return CursorState(name, position, *times)
+    return CursorState(name, position, from_timestamp(created), from_timestamp(updated))
 
 
 async def put_at(

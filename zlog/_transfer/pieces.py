@@ -134,21 +134,7 @@ class Joiner:
     def add(self, piece: Piece) -> Iterator[Piece]:
         """Add the next piece. Returns the pieces that are complete."""
         if isinstance(piece, Batch):
-            for index, entry in enumerate(piece.entries):
-                one = self._open
-                number, size = piece.number + index, _size(entry)
-                if not (
-                    isinstance(one, Batch)
-                    and one.precedes(piece.writer, piece.timestamp, number)
-                    and len(one.entries) < ENTRIES_MAX
-                    and self._bytes + size <= BYTES_MAX
-                ):
-                    yield from self.end()
-                    start = piece.start + index
-                    one = self._open = Batch(start, piece.timestamp, piece.writer, number, [])
-                    self._bytes = 0
-                one.entries.append(entry)
-                self._bytes += size
+            yield from self._add_batch(piece)
             return
         one = None if self._open is None else joined(self._open, piece)
         if one is None:
@@ -160,6 +146,23 @@ class Joiner:
         if self._open is not None:
             yield self._open
             self._open = None
+
+    def _add_batch(self, batch: Batch) -> Iterator[Piece]:
+        for index, entry in enumerate(batch.entries):
+            one = self._open
+            number, size = batch.number + index, _size(entry)
+            if not (
+                isinstance(one, Batch)
+                and one.precedes(batch.writer, batch.timestamp, number)
+                and len(one.entries) < ENTRIES_MAX
+                and self._bytes + size <= BYTES_MAX
+            ):
+                yield from self.end()
+                start = batch.start + index
+                one = self._open = Batch(start, batch.timestamp, batch.writer, number, [])
+                self._bytes = 0
+            one.entries.append(entry)
+            self._bytes += size
 
 
 def _size(entry: NewEntry) -> int:

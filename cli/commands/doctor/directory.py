@@ -36,7 +36,8 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
     Args:
         read_only: whether the store is opened for reading only (``?mode=ro``).
     """
-    ground, data = _existing(path), path / _DATA_FILE
+    ground = _existing(path)
+    data = path / _DATA_FILE
     if ground is None:
         yield _failure(f"{path} is in a directory that this user is not allowed to enter", _ANOTHER)
         return

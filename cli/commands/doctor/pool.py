@@ -51,13 +51,13 @@ def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
 
 def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
     name, size = pool["pool_name"], pool["size"]
-    if pool["type"] == _ERASURE and _OMAP not in pool["flags_names"].split(","):
+    if pool["type"] == _ERASURE:
+        if _OMAP in pool["flags_names"].split(","):
+            return ok(_PART, f"{name!r} is erasure coded, with {_OMAP}")
         text = f"{name!r} is erasure coded and cannot store omap keys, which logs need"
         create = f"ceph osd pool create {name}-replicated 32 32 replicated"
         fix = f"{create}, and use --store ceph://{name}-replicated; or, if all OSDs run Ceph 21"
         return failure(_PART, text, f"{fix} or newer, ceph osd pool set {name} {_OMAP} true")
-    if pool["type"] == _ERASURE:
-        return ok(_PART, f"{name!r} is erasure coded, with {_OMAP}")
     if size > 1:
         text = f"{name!r} is replicated: {size} copies, and appends need {pool['min_size']}"
         return ok(_PART, text)
