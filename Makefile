@@ -15,8 +15,8 @@ DONE := .venv/done
 # Have Python keep what it compiles: pytest takes half a minute to compile the tests.
 export PYTHONDONTWRITEBYTECODE :=
 TEST_MINUTES := 45
-# Each has clusters of its own. Tests wait half of the time: three keep two cores busy.
-TEST_WORKERS := 3
+# Each has clusters of its own. Tests wait half of the time: four keep two cores busy.
+TEST_WORKERS := 4
 # With the command that a target may put before it.
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)/pytest \
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300

@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from hypothesis.internal.conjecture import engine
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from .support.ceph import (
     SKIP_PREFIX,
@@ -36,27 +38,29 @@ from .support.stores import STORES, url_of
 if TYPE_CHECKING:
     import zlog
 
+SPARK = "tests/spark/"
 SLOW_FILES = (
-    "spark/test_killed.py",
-    "spark/test_tail.py",
-    "spark/test_cluster.py",
-    "system/test_repair.py",
     "faults/test_faults.py",
-    "versions/test_side_by_side.py",
-    "sim/test_simulation.py",
-    "spark/test_ceph.py",
-    "spark/test_write.py",
-    "system/test_caps.py",
-    "cls/test_cls.py",
-    "system/test_ceph_user.py",
-    "client/test_check.py",
     "client/test_bounds.py",
-    "conformance/test_transcripts.py",
     "docs/test_tutorial.py",
-    "system/test_failover.py",
+    "console/test_positions.py",
+    "console/test_logs.py",
+    "client/test_check.py",
+    "console/test_process.py",
+    "console/test_pictures.py",
     "bench/test_loads.py",
+    "sim/test_simulation.py",
+    "console/test_entries.py",
+    "system/test_caps.py",
+    "cli/test_doctor_ceph.py",
+    "conformance/test_limits.py",
+    "console/test_tail.py",
+    "cls/test_cls.py",
+    "system/test_failover.py",
+    "conformance/test_stripe_stateful.py",
+    "native/test_rados_lock.py",
 )
-"""Each takes a quarter of a minute or more, about the longest first."""
+"""Each takes half a minute or more, about the longest first; before them come Spark's."""
 
 
 SHRINK_SECONDS = 20
@@ -70,11 +74,24 @@ def pytest_configure() -> None:
     engine.MAX_SHRINKING_SECONDS = SHRINK_SECONDS
 
 
+class _Scheduling(LoadFileScheduling):
+    """Each file to one worker, and all of Spark's to the same one, which starts a JVM once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduling:
+    return _Scheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest: one that comes last is what all workers wait for."""
     here = Path(__file__).parent
     ranks = {here / name: rank for rank, name in enumerate(SLOW_FILES)}
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+    items.sort(
+        key=lambda item: -1 if item.nodeid.startswith(SPARK) else ranks.get(item.path, len(ranks))
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -224,7 +224,7 @@ def test_random_retention_histories(history: Any, monkeypatch: pytest.MonkeyPatc
     run_state_machine_as_test(
         history,
         settings=settings(
-            max_examples=60,
+            max_examples=30,
             stateful_step_count=40,
             deadline=None,
             phases=(Phase.explicit, Phase.generate),

@@ -50,7 +50,12 @@ def test_object_spaces_hold_under_faults() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        pytest.param(name, kind, id=f"{name}-{kind.value}")
+        pytest.param(
+            name,
+            kind,
+            id=f"{name}-{kind.value}",
+            marks=pytest.mark.long if kind is Kind.OBJECTS else (),
+        )
         for name, mutant in MUTANTS.items()
         for kind in mutant.kinds
     ],

@@ -32,8 +32,8 @@ class Part(ABC):
         """Write on, and fail unless that is there with what was before."""
 
     def open(self, store: zlog.Store, **options: Any) -> zlog.Log:
-        """Open its log."""
-        return zlog.Log.open(store, self.name, hole_timeout=0.05, **options)
+        """Open its log. The sequencer that its view names ended long ago."""
+        return zlog.Log.open(store, self.name, hole_timeout=0.05, sequencer_timeout=0.2, **options)
 
 
 def sound(log: zlog.Log) -> None:
