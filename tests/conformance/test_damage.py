@@ -210,6 +210,19 @@ def test_damaged_header(stripe: Stripe, sound: Content, host: str, door: Door) -
         assert door.load(stripe.name) == content, what
 
 
+def test_header_with_impossible_hole(store: Store, prefix: str, door: Door) -> None:
+    """Its checksum is right, but the positions are of another object or in no order."""
+    stripe = Stripe(store, prefix, 2)
+    stripe.seal(EPOCH)
+    stripe.fill(EPOCH, [0, 4])
+    sound = door.load(prefix)
+    fields, _ = fields_of(sound.attrs[HEADER])
+    for hole in ((2, 2), (1, 2), (2, 3), (4, 2), (2, 6)):
+        changed = fields.replace(wire.u64(2) * 2, b"".join(map(wire.u64, hole)))
+        door.save(prefix, sound.with_attr(HEADER, envelope(HEADER, changed, version=6)))
+        assert (stripe.stat(EPOCH) == EIO) == (hole != (2, 2)), hole
+
+
 def test_object_without_header_is_refused(stripe: Stripe, door: Door) -> None:
     """It was not made by seal: nothing is read from it, and seal does not take it over."""
     content = replace(door.load(stripe.name), attrs={})

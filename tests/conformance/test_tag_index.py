@@ -99,6 +99,30 @@ def test_select_finds_very_high_positions(stripe: Stripe, first: int) -> None:
     assert positions(stripe, A) == [*range(first, first + 301), top]
 
 
+def test_late_entries_below_first_chunks(stripe: Stripe) -> None:
+    """Two chunks index what was written before the first tag; the lower is too long for some."""
+    top = 2**34
+    write(stripe, range(0, 2 * 1024, 2))  # records that the next chunk does not count
+    write(stripe, [top])
+    write(stripe, [top + 1], A)
+    write(stripe, [1], A)
+    write(stripe, [top - 1], A)
+    write(stripe, [top + 2], A)
+    assert stripe.tags_check(1).value == (EVERYTHING, 2, ())
+    write(stripe, [2**33], A)
+    assert stripe.tags_check(1).value == (EVERYTHING, 1, ((0, top - 2**31),))
+    assert positions(stripe, A) == [1, 2**33, top - 1, top + 1, top + 2]
+
+
+def test_first_tag_below_all_entries(stripe: Stripe) -> None:
+    write(stripe, [5])
+    write(stripe, [0], A)
+    assert stripe.tags_check(1).value.tags == 0
+    write(stripe, [6], A)
+    assert stripe.tags_check(1).value.tags == 1
+    assert positions(stripe, A) == [0, 6]
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_select_by_index_and_by_record(stripe: Stripe, reverse: bool) -> None:
     """In turns, in one reply; with little space, in many."""
@@ -258,6 +282,18 @@ def test_malformed_index_keys(damageable: tuple[Stripe, MemoryDoor]) -> None:
         assert positions(stripe, A) == expected, key
 
 
+def test_malformed_tags_of_record(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    write(stripe, [0], A)
+    sound = door.load(stripe.name)
+    ((key, value),) = sound.omap.items()
+    fields, data = fields_of(value)
+    assert fields.endswith(wire.u32(0))  # the only tag's index
+    changed = fields[:-4] + wire.u32(1)
+    door.save(stripe.name, sound.with_value(key, envelope(key, changed, data, *value[:2])))
+    assert stripe.read(1, [0]).value.slots[0].state == State.LOST
+
+
 def test_damaged_record_is_a_gap(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     expected = indexed(stripe)
@@ -314,3 +350,35 @@ def test_wrong_index_location_does_not_hide_entries(damageable: tuple[Stripe, Me
         at = len(fields) - column * 4 * len(expected) + 40
         door.save(stripe.name, sound.with_value(key, envelope(key, flip(fields, at))))
         assert select(stripe, [A])[0] == expected, column
+
+
+def test_calls_end_after_32_mib(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    for position in range(9):
+        write(stripe, [position])
+    write(stripe, [9], A)
+    sound = door.load(stripe.name)
+    (key,) = index_keys(sound)  # one chunk, which becomes two
+    fields, _ = fields_of(sound.omap[key])
+    chunks = {each: envelope(each, fields) for each in (b"c.%016x.1" % 0, b"c.%016x.8" % 8)}
+    large = {b"e.%016x.1" % position: bytes(4 << 20) for position in range(9)}
+    door.save(stripe.name, replace(sound, omap={**sound.without(key).omap, **chunks, **large}))
+    for call, *rest in ((stripe.tags_check,), (stripe.tags_list,), (stripe.compact, [9])):
+        ends = [0]
+        while ends[-1] < EVERYTHING:
+            ends.append(call(1, ends[-1], EVERYTHING, *rest).value.end)
+        assert ends == [0, 1, 2, EVERYTHING]
+
+
+def test_rebuild_replaces_64_chunks_per_call(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    stripe, door = damageable
+    write(stripe, range(70))
+    write(stripe, [70], A)
+    sound = door.load(stripe.name)
+    (key,) = index_keys(sound)  # one chunk, which becomes 70
+    fields, _ = fields_of(sound.omap[key])
+    chunks = {each: envelope(each, fields) for each in (b"c.%016x.1" % p for p in range(70))}
+    door.save(stripe.name, replace(sound, omap={**sound.without(key).omap, **chunks}))
+    assert stripe.tags_rebuild(1).value == 64
+    assert stripe.tags_rebuild(1, 64).value == EVERYTHING
+    assert index_keys(door.load(stripe.name)) == [b"c.%016x.40" % 63, b"c.%016x.6" % 69]
