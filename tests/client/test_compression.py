@@ -100,11 +100,11 @@ def test_repeated_write_at_reserved_position_succeeds(store: zlog.Store) -> None
             log.write(position, entry[:-1])
 
 
-def read_reply(plain: bytes, block: bytes, *, plain_bytes: int, skip: int = 0) -> bytes:
-    """One entry at position 0 whose data is in a block."""
+def read_reply(plain: bytes, block: bytes, plain_bytes: int, *runs: tuple[int, int]) -> bytes:
+    """One entry at position 0; a block for each run of entries, from the first on, how many."""
     columns = u8(0) + u64(0) + u32(len(plain)) + u32(entry_crc(0, plain))
-    row = encode("ReadBlock", 0, 1, 1, plain_bytes, skip, len(block))
-    fields = u8(0) + u64(0) + u32(1) + u8(0) + columns + u32(1) + row
+    rows = [encode("ReadBlock", *run, 1, plain_bytes, 0, len(block)) for run in runs]
+    fields = u8(0) + u64(0) + u32(1) + u8(0) + columns + u32(len(rows)) + b"".join(rows)
     return frame(fields, version=2, compat=2) + block
 
 
@@ -120,7 +120,7 @@ def read_reply(plain: bytes, block: bytes, *, plain_bytes: int, skip: int = 0) -
     ],
 )
 def test_block_with_wrong_size_is_lost(block: bytes, plain_bytes: int) -> None:
-    reply = read_reply(b"sound", block, plain_bytes=plain_bytes)
+    reply = read_reply(b"sound", block, plain_bytes, (0, 1))
     if not block:  # it would be the block before
         with pytest.raises(zlog.CorruptEntry):
             decode_read(reply, [0], None)
@@ -129,6 +129,14 @@ def test_block_with_wrong_size_is_lost(block: bytes, plain_bytes: int) -> None:
     sound = block == zstd.pack(b"sound") and plain_bytes == 5
     assert found.state(0) == (State.WRITTEN if sound else State.LOST)
     assert found.data(0) == (b"sound" if sound else b"")
+
+
+@pytest.mark.parametrize("runs", [[(1, 1)], [(0, 2)], [(0, 1), (0, 1)]])
+def test_block_of_wrong_entries_is_refused(runs: list[tuple[int, int]]) -> None:
+    block = zstd.pack(b"sound")
+    reply = read_reply(b"sound", block, 5, *runs) + block[5:] * (len(runs) - 1)
+    with pytest.raises(zlog.CorruptEntry):
+        decode_read(reply, [0], None)
 
 
 def test_decompression_is_limited_per_reply() -> None:
