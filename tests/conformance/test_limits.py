@@ -246,20 +246,23 @@ def test_parts_are_removed_in_steps(head: Head) -> None:
     assert head.delivery_read(Part("query.more")).code == Code.OK
 
 
-def test_grants_max(head: Head) -> None:
+@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
+def test_grants_max(head: Head, prefix: str, door: Door) -> None:
     """Those that follow each other count once."""
-    assert head.delivery_begin(Part("query")).code == Code.OK
-    grants = ((7, "query", 0, 0, 1, 1, 0, 10 * n, 5, False) for n in range(GRANTS_MAX))
-    granted = together(head, (("delivery_grant", *grant) for grant in grants))
-    assert granted == [Answer(Code.OK, 10 * n) for n in range(GRANTS_MAX)]
-    assert head.delivery_grant(Grant(Part("query"), 1, 0, 10 * GRANTS_MAX, 5)) == Answer(
-        Code.LIMIT_REACHED, 4096
-    )
+    part = Part("query")
+    assert head.delivery_begin(part).code == Code.OK
     last = 10 * (GRANTS_MAX - 1)
-    assert head.delivery_grant(Grant(Part("query"), 1, 0, last + 5, 3)) == Answer(Code.OK, last + 5)
-    grants = head.delivery_read(Part("query")).value.grants
-    assert len(grants) == GRANTS_MAX
-    assert grants[-1] == (last, 8)
+    grants = [wire.frame(wire.u64(p) + wire.u64(5)) for p in range(0, last, 10)]
+    key = b"p.query/%016x.%08x" % (0, 0)
+    most = wire.u64(1) + wire.u32(1) + wire.u32(len(grants)) + b"".join(grants)
+    door.save(prefix, door.load(prefix).with_value(key, envelope(key, most)))
+    assert head.delivery_grant(Grant(part, 1, 0, last, 5)) == Answer(Code.OK, last)
+    full = Answer(Code.LIMIT_REACHED, 4096)
+    assert head.delivery_grant(Grant(part, 1, 0, last + 10, 5)) == full
+    assert head.delivery_grant(Grant(part, 1, 0, last + 5, 3)) == Answer(Code.OK, last + 5)
+    granted = head.delivery_read(part).value.grants
+    assert len(granted) == GRANTS_MAX
+    assert granted[-2:] == ((last - 10, 5), (last, 8))
 
 
 def test_cursors_max(head: Head) -> None:
