@@ -108,36 +108,26 @@ class Opening {
 }  // namespace
 
 bool compress(Compression compression, std::string_view plain, std::string* out) {
-  switch (compression) {
-    case Compression::kNone:
-      break;
-    case Compression::kZstd:
-      return append_filled(out, ZSTD_compressBound(plain.size()), [&](char* to, size_t space) {
-        const size_t filled =
-            ZSTD_compressCCtx(compressor(), to, space, plain.data(), plain.size(), kZstdLevel);
-        return ZSTD_isError(filled) ? 0 : filled;
-      });
-    case Compression::kLz4:
-      const int size = static_cast<int>(plain.size());
-      return append_filled(out, LZ4_compressBound(size), [&](char* to, size_t space) -> size_t {
-        return LZ4_compress_default(plain.data(), to, size, static_cast<int>(space));
-      });
+  if (compression == Compression::kLz4) {
+    const int size = static_cast<int>(plain.size());
+    return append_filled(out, LZ4_compressBound(size), [&](char* to, size_t space) -> size_t {
+      return LZ4_compress_default(plain.data(), to, size, static_cast<int>(space));
+    });
   }
-  return false;
+  return append_filled(out, ZSTD_compressBound(plain.size()), [&](char* to, size_t space) {
+    const size_t filled =
+        ZSTD_compressCCtx(compressor(), to, space, plain.data(), plain.size(), kZstdLevel);
+    return ZSTD_isError(filled) ? 0 : filled;
+  });
 }
 
 bool decompress(Compression compression, std::string_view stored, char* out, size_t plain_bytes) {
-  switch (compression) {
-    case Compression::kNone:
-      break;
-    case Compression::kZstd:
-      return ZSTD_decompressDCtx(decompressor(), out, plain_bytes, stored.data(), stored.size()) ==
-             plain_bytes;
-    case Compression::kLz4:
-      const int size = static_cast<int>(stored.size()), space = static_cast<int>(plain_bytes);
-      return LZ4_decompress_safe(stored.data(), out, size, space) == space;
+  if (compression == Compression::kLz4) {
+    const int size = static_cast<int>(stored.size()), space = static_cast<int>(plain_bytes);
+    return LZ4_decompress_safe(stored.data(), out, size, space) == space;
   }
-  return false;
+  return ZSTD_decompressDCtx(decompressor(), out, plain_bytes, stored.data(), stored.size()) ==
+         plain_bytes;
 }
 
 Buffer open_blocks(ReadReply* reply) {

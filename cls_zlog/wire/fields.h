@@ -119,8 +119,9 @@ class Newest {
  private:
   template <typename T>
   static uint64_t amount(const T& value) {
-    if constexpr (std::is_unsigned_v<T>) return value;
-    return 0;
+    uint64_t found = 0;  // fields of other types are not heeded
+    if constexpr (std::is_unsigned_v<T>) found = value;
+    return found;
   }
   template <typename T>
   static uint64_t amount(const std::vector<T>& list) {
