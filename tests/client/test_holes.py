@@ -77,6 +77,15 @@ def test_fill_accepts_entry_trimmed_concurrently(memory: zlog.Store) -> None:
         other.fill(1)
 
 
+def test_hole_trimmed_concurrently_is_trimmed(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
+    hole = leave_hole(log)
+    log.append(b"b")
+    trims = at_method("read", lambda: log.trim_to(2), number=2)  # after the hole was read
+    other = zlog.Log.open(FaultyStore(memory, trims), "orders")
+    assert [*other.read_range(hole_timeout=None)] == [Gap(hole, 2, GapKind.TRIMMED)]
+
+
 def test_follower_without_timeout_waits_at_hole(sequenced: zlog.Log) -> None:
     hole = leave_hole(sequenced)
     sequenced.append(b"b")

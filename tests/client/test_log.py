@@ -90,6 +90,7 @@ def test_trim_to_hides_lower_positions(log: zlog.Log) -> None:
     log.trim_to(20)
     items = list(log.read_range())
     assert items[0] == Gap(0, 57, GapKind.TRIMMED)
+    assert [*log.read_range(3, 5)] == [Gap(3, 5, GapKind.TRIMMED)]
     assert data_of(items[1:]) == [b"%d" % i for i in range(57, 100)]
     with pytest.raises(zlog.Invalidated):
         log.read(56)

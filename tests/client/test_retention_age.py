@@ -41,6 +41,14 @@ def test_age_counts_from_first_retention_round(log: zlog.Log) -> None:
     assert round_at(log, 1100) == 3
 
 
+def test_lower_of_two_ages_applies(log: zlog.Log) -> None:
+    log.set_retention(Retention(age=100.0, compact_after=1000.0))
+    for second in (0, 60):
+        append_at(log, second)
+        assert round_at(log, second) == 0
+    assert [round_at(log, second) for second in (100, 160)] == [1, 2]
+
+
 def test_clock_jump_prevents_trim_by_age(log: zlog.Log, caplog: pytest.LogCaptureFixture) -> None:
     log.set_retention(Retention(age=7 * DAY))
     append_at(log, *range(20))

@@ -12,6 +12,7 @@ from zlog import Entry, Gap, GapKind
 from zlog._native import messages
 
 from ..support.logs import leave_hole
+from .faulty import FaultyStore
 
 STREAMS = [f"stream.{i}" for i in range(6)]
 Items = Sequence[Entry | Gap]
@@ -90,6 +91,16 @@ def test_tag_reader_tolerates_object_trimmed_ahead(memory: zlog.Store) -> None:
         assert found == [b"2", b"3"]
         back = log.read_range(tags=("a",), reverse=True)
         assert [entry.data for entry in back if isinstance(entry, Entry)] == [b"3", b"2"]
+
+
+def test_tag_reader_asks_at_hole_when_it_gets_there(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
+    leave_hole(log)
+    log.append_many([b"x"] * 2400, tags_each=[("a",), ()] * 1200)  # 1200 are two replies
+    calls: list[str] = []
+    reader = zlog.Log.open(FaultyStore(memory, lambda _, method: calls.append(method)), "orders")
+    assert len([*reader.read_range(tags=("a",), reverse=True, hole_timeout=0.05)]) == 1200
+    assert calls.count("select") == 2 + 2  # of each object
 
 
 def test_stream_reads_like_log(log: zlog.Log) -> None:
