@@ -16,7 +16,7 @@ from zlog.view import STRIPES_MAX, ObjectRef
 
 from ..conformance import wire
 from ..conformance.stored import door_to
-from ..support.logs import leave_hole, new_epoch, raise_tail
+from ..support.logs import leave_hole, new_epoch, raise_tail, write_at
 from ..support.threads import at_once
 from . import planted
 
@@ -107,6 +107,16 @@ def test_holes_of_object_are_one_finding(memory: zlog.Store) -> None:
         log.append(b"last")
         found = [finding.positions for finding in log.check() if finding.kind is FindingKind.HOLE]
     assert found == [range(1, 38, 4), range(23, 24), range(39, 40)]
+
+
+def test_audit_waits_for_writers_of_holes(sequenced: zlog.Log) -> None:
+    hole = leave_hole(sequenced)
+
+    async def sleep(_: float) -> None:
+        write_at(sequenced, hole)
+
+    sequenced._client.io.sleep = sleep  # type: ignore[method-assign]
+    assert list(sequenced.check()) == []
 
 
 def test_check_finds_missing_object(filled: zlog.Log) -> None:

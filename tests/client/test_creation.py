@@ -16,7 +16,7 @@ from zlog.view import OPEN_END, Stripe, objects_of
 
 from ..support.logs import data_of
 from . import planted
-from .faulty import FaultyStore, Recorder, loses_first
+from .faulty import FaultyStore, Recorder, at_method, loses_first
 
 WIDTH = 3
 LOG_ID = 77
@@ -97,6 +97,12 @@ def test_next_creation_records_objects_after_lost_reply(memory: zlog.Store) -> N
         assert log.append(b"first") == 0
         log.trim_to(1)
         assert list(log.check()) == []
+
+
+def test_creation_notices_another_creator(memory: zlog.Store) -> None:
+    other = at_method("view_propose", lambda: zlog.Log.create(memory, "orders"))
+    with pytest.raises(zlog.LogExists, match="another client created log 'orders'"):
+        zlog.Log.create(FaultyStore(memory, other), "orders")
 
 
 def test_log_removed_during_creation_leaves_no_objects(memory: zlog.Store) -> None:

@@ -238,7 +238,9 @@ def test_a_time_out_fails_all_submitted_entries(memory: zlog.Store) -> None:
             with pytest.raises(zlog.StoreTimeout):
                 future.result()
         lost.clear()
+        epoch = log.view.epoch
         position = writer.append(b"last")
+        assert log.view.epoch > epoch  # in which writes that come late are refused
         found = data_without_gap(log)
         assert found == [b"%d" % i for i in range(position)] + [b"last"]
 

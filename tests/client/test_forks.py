@@ -227,7 +227,8 @@ def test_forked_child_needs_new_connection(
         assert (log.name, space.name, log.view.log) == ("log", "space", "log")
         return complaints
 
-    methods = {each: names_in(each) for each in handles if isinstance(each, ProcessBound)}
+    bound = (each for each in handles if isinstance(each, ProcessBound))
+    methods = {each: {*names_in(each), "no_such_name"} for each in bound}
     gate.clear()
     at_work = [
         threading.Thread(target=call)

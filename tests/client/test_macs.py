@@ -175,6 +175,7 @@ def test_wrong_or_missing_key_is_reported(log: zlog.Log) -> None:
         calls: list[Callable[[], object]] = [
             lambda: log.read(0),
             lambda: [*log.read_range()],
+            lambda: [*log.read_range(tags=("a",))],
             lambda: [*log.read_columns()],
             lambda: next(log.follow()),
             lambda: log.append(b"x"),

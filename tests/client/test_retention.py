@@ -191,7 +191,7 @@ def test_idle_retention_neither_counts_nor_writes(tmp_path: Path) -> None:
         with zlog.Log.open(counting, "orders") as other:
             for _ in range(3):
                 assert other.apply_retention() == 50
-        assert "count" not in calls
+        assert {"count", "tail_raise"}.isdisjoint(calls)
         assert (tmp_path / "data.mdb").read_bytes() == before
 
 

@@ -107,6 +107,7 @@ def test_stream_reads_like_log(log: zlog.Log) -> None:
     cart, audit = log.stream("cart.17"), log.stream("audit")
     assert (cart.first(), cart.last(), cart.tail()) == (None, None, 0)
     first = cart.append(b"add apples")
+    assert cart.last().position == first == 0
     both = cart.append(b"pay", tags=("audit",))
     audit.append_many([b"x", b"y"])
     assert [entry.data for entry in cart.read_range()] == [b"add apples", b"pay"]

@@ -29,6 +29,8 @@ def test_connections_before_greeting_are_bounded(serve):
         first.sendall(HELLO)
         assert read_frames(first)[0][1] == Code.OK
         with socket.create_connection(server.where) as third:
+            with socket.create_connection(server.where) as fourth:
+                assert read_frames(fourth)[0][:2] == (Kind.HELLO, Code.LIMIT)
             third.sendall(HELLO)
             assert read_frames(third)[0][1] == Code.OK
 

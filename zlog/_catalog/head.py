@@ -155,11 +155,10 @@ class Head:
 
     async def retention_write(
         self, log_id: int, version: int, state: bytes, deadline: Deadline
-    ) -> bool:
-        """Store the next version of the retention state. Returns False if that version exists."""
+    ) -> None:
+        """Store the next version of the retention state, unless that version exists."""
         request = messages.retention_write(log_id, version, state)
-        reply = await self.call("retention_write", request, deadline, Code.SUPERSEDED)
-        return reply.code == Code.OK
+        await self.call("retention_write", request, deadline, Code.SUPERSEDED)
 
     async def pending_stripes(
         self, log_id: int, deadline: Deadline

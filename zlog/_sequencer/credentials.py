@@ -49,7 +49,7 @@ class Credentials:
     def context(self) -> ssl.SSLContext:
         """Read the files for TLS. Raises SequencerRefused if one is missing or invalid."""
         try:
-            context = ssl.create_default_context(cafile=self.ca or None)
+            context = ssl.create_default_context(cafile=self.ca)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
             if self.certificate:
                 context.load_cert_chain(self.certificate, self.key or None, no_password)
