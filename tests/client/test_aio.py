@@ -11,6 +11,7 @@ import pytest
 
 import zlog
 from zlog import Gap, GapKind, aio
+from zlog._base.deadline import Deadline
 
 from ..native.support import run
 
@@ -158,3 +159,10 @@ async def test_closing_handle_keeps_calls_of_others(memory: zlog.Store) -> None:
         assert len(await under_way[0]) == 100
         await asyncio.wait(under_way)
         assert await other.tail() >= 100
+
+
+async def test_no_calls_leave_nothing_waiting(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders") as log:
+        io = log._client.io
+        assert await io.execute([], Deadline(None)) == []
+        assert not io._completions._waiting

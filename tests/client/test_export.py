@@ -13,7 +13,7 @@ import pytest
 import zlog
 from zlog import CopyDiffers, Entry, ExportDamaged
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info
-from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed
+from zlog._transfer.pieces import Batch, Filled, Mark, Trimmed, parts_without
 
 from ..native.support import run
 from ..support.logs import leave_hole
@@ -245,6 +245,13 @@ COPY = """
         zlog.import_log(store, "copy", file, progress=sample)
     print(max(anonymous))
 """
+
+
+def test_copied_positions_are_cut_out_of_batch() -> None:
+    batch = Batch(5, 1, bytes(16), 70, [b"a", b"b", b"c"])
+    first, last = parts_without(batch, {6})
+    assert first == batch._replace(entries=[b"a"])
+    assert last == batch._replace(start=7, number=72, entries=[b"c"])
 
 
 def test_export_and_import_bound_memory(tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ def test_clock_jump_prevents_trim_by_age(log: zlog.Log, caplog: pytest.LogCaptur
     assert "so nothing was trimmed by age" in caplog.text
     assert round_at(log, 180) == 0
     assert [round_at(log, 240), log.retention_report().doubt] == [0, ""]
+    assert round_at(log, 8 * DAY, wall=-YEAR) == 0
+    assert "jumped" in log.retention_report().doubt
 
 
 @pytest.mark.parametrize(

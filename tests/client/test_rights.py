@@ -61,8 +61,9 @@ def test_interrupted_removal_is_reported(
 ) -> None:
     zlog.Log.create(memory, "orders", width=2).append(b"entry")
     asked = 2  # for the right to do so, at two objects
-    with pytest.raises(zlog.ClassNotLoaded, match="were removed, but some objects remain"):
+    with pytest.raises(zlog.ClassNotLoaded, match="were removed, but some objects remain") as error:
         zlog.Log.remove(Refusing(memory, "directory_remove", first=asked), "orders")
+    assert "`zlog rm orders` removes the rest" in error.value.hint
     assert not is_there(memory, "orders")
     (found,) = unfinished_removals(memory, zlog.Log.list(memory)).values()
     assert "its removal is not finished" in str(found)

@@ -59,11 +59,13 @@ class Completions:
     def begin(self, handle: object, start: Start, count: int) -> CallsUnderWay:
         """Start a handle's calls, which get ``count`` replies."""
         number = next(self._numbers)
-        calls = self._waiting[number] = CallsUnderWay(self._loop, handle, count)
+        calls = CallsUnderWay(self._loop, handle, count)
+        if count:
+            self._waiting[number] = calls
         try:
             calls.under_way = start(self._queue, number << _CALL_BITS)
         except BaseException:
-            del self._waiting[number]
+            self._waiting.pop(number, None)
             raise
         return calls
 
