@@ -74,6 +74,16 @@ def test_one_existing_object_makes_creation_take_other_objects(memory: zlog.Stor
     assert not planted.exists(memory, last.name)
 
 
+def test_existing_objects_make_new_stripe_take_other_objects(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=1) as log:
+        for id_ in range(2, 40):
+            (ref,) = objects_of("orders", log.view.log_id, Stripe(id_, 0, OPEN_END, 1))
+            planted.call(memory, ref.name, "seal", messages.seal(1000, 1, 0, True, 0))
+        log.append(b"first")
+        log.roll()
+        assert log.view.live_stripe.id > 1000
+
+
 def test_duplicate_seal_costs_one_epoch(memory: zlog.Store) -> None:
     sent: list[int] = []
 

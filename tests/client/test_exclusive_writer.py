@@ -14,7 +14,7 @@ import zlog
 from zlog import aio, testing
 from zlog.testing import Fate, StoreCall, run_virtually
 
-from .faulty import FaultyStore
+from .faulty import FaultyStore, loses_first
 
 
 def test_writer_waits_for_space(memory: zlog.Store) -> None:
@@ -248,6 +248,16 @@ def test_failed_append_many_reports_all_positions(memory: zlog.Store) -> None:
     with pytest.raises(zlog.Fenced) as raised:
         writer.append_many([b"a", b"b", b"c"])
     assert raised.value.positions == (None, None, None)
+
+
+def test_writer_that_failed_is_fenced(memory: zlog.Store) -> None:
+    log = zlog.Log.create(FaultyStore(memory, loses_first("write")), "orders", timeout=0.2)
+    writer = log.writer()
+    with pytest.raises(zlog.StoreTimeout):
+        writer.append(b"lost")
+    zlog.Log.open(memory, "orders").fence()
+    with pytest.raises(zlog.Fenced):
+        writer.append(b"late")
 
 
 @pytest.mark.parametrize("why", ["lost", "late"])
