@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FuturesTimeout
 
 import pytest
 
 import zlog
 from zlog import aio, testing
+from zlog._append.rounds import Pending, Round
 from zlog.testing import Fate, StoreCall, run_virtually
 
 from .faulty import FaultyStore, loses_first
@@ -248,6 +249,14 @@ def test_failed_append_many_reports_all_positions(memory: zlog.Store) -> None:
     with pytest.raises(zlog.Fenced) as raised:
         writer.append_many([b"a", b"b", b"c"])
     assert raised.value.positions == (None, None, None)
+
+
+def test_round_is_split_within_part() -> None:
+    lower, upper = (Pending(part, Future(), True, True) for part in ([b"a"], [b"b", b"c", b"d"]))
+    rest = Round(10, [*lower.entries, *upper.entries], [(lower, 1), (upper, 3)])
+    head = rest.split(12)
+    assert (head.end, head.entries, head.parts) == (12, [b"a", b"b"], [(lower, 1), (upper, 1)])
+    assert (rest.first, rest.entries, rest.parts) == (12, [b"c", b"d"], [(upper, 2)])
 
 
 def test_writer_that_failed_is_fenced(memory: zlog.Store) -> None:
