@@ -11,7 +11,6 @@ import pytest
 
 import zlog
 from zlog import Gap, GapKind, aio
-from zlog._base.deadline import Deadline
 
 from ..native.support import run
 
@@ -46,6 +45,8 @@ async def test_other_methods_work(memory: zlog.Store) -> None:
         assert (items[0], items[-1]) == (Gap(0, 2, GapKind.TRIMMED), Gap(5, 6, GapKind.TRIMMED))
         (columns,) = [each async for each in log.read_columns(2, indexes=[1], with_data=False)]
         assert columns.positions.tolist() == [3, 7]
+        assert [each async for each in log.read_columns(2, indexes=[])] == []
+        assert not log._client.io._completions._waiting  # for the answers to no calls
         assert [each.position for each in await items_of(log.read_range(2, tags=["x"]))] == [
             2,
             4,
@@ -159,10 +160,3 @@ async def test_closing_handle_keeps_calls_of_others(memory: zlog.Store) -> None:
         assert len(await under_way[0]) == 100
         await asyncio.wait(under_way)
         assert await other.tail() >= 100
-
-
-async def test_no_calls_leave_nothing_waiting(memory: zlog.Store) -> None:
-    async with aio.Log.create(memory, "orders") as log:
-        io = log._client.io
-        assert await io.execute([], Deadline(None)) == []
-        assert not io._completions._waiting

@@ -35,20 +35,6 @@ def drop_sequencer(log: zlog.Log) -> None:
     drive(client.layout.drop_sequencer(client.layout.view, client.deadline()))
 
 
-def test_short_append_timeout_keeps_slow_sequencer(
-    log: zlog.Log, sequencer: LocalSequencer
-) -> None:
-    """What ran out is the call's time, not the sequencer's."""
-    before = newest(log)
-    sequencer.pause()
-    with pytest.raises(zlog.SequencerTimeout):
-        log.append(b"impatient", timeout=0.05)
-    sequencer.resume()
-    assert newest(log) == before
-    log.append(b"later")
-    assert newest(log) == before
-
-
 def test_repeated_append_timeouts_drop_lost_sequencer(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:

@@ -32,6 +32,7 @@ CLOCKS = st.one_of(st.just(0.0), st.sampled_from([-57, -1, 1, 10, 200]).map(lamb
 SIZES = st.lists(st.sampled_from([0, 1, 1, 7, 100, 5000]), min_size=1, max_size=30)
 MACHINES = st.sampled_from("abc")
 BYTES, ENTRIES = st.integers(0, 20_000), st.integers(0, 60)
+ANY = st.just((2**40, 2**40))
 LIMITS = st.builds(
     Retention, st.none() | SPANS, st.none() | BYTES, st.none() | ENTRIES, st.just(3600.0) | SPANS
 )
@@ -39,6 +40,8 @@ LIMITS = st.builds(
 
 class OneLog(RuleBasedStateMachine):
     """A log, the true time, and since when its entries are there."""
+
+    EXAMPLES = 30
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,14 +181,11 @@ class TimelyHistory(OneLog):
     """The same machine enforces, regularly, and no clock is wrong."""
 
     BETWEEN = 5.0
+    EXAMPLES = 20  # of up to 300 rounds in each step
 
-    @initialize(
-        age=st.sampled_from([1.0, 60.0, 1000.0]),
-        size=BYTES | st.just(2**40),
-        entries=ENTRIES | st.just(2**40),
-    )
-    def limit(self, age: float, size: int, entries: int) -> None:
-        self.limits = Retention(age, size, entries)
+    @initialize(age=st.sampled_from([1.0, 60.0, 1000.0]), most=st.tuples(BYTES, ENTRIES) | ANY)
+    def limit(self, age: float, most: tuple[int, int]) -> None:
+        self.limits = Retention(age, *most)
         self.log.set_retention(self.limits)
 
     @rule(sizes=SIZES)
@@ -222,15 +222,13 @@ class TimelyHistory(OneLog):
         assert self.log.retention_report().doubt == ""
 
 
-@pytest.mark.parametrize(("history", "examples"), [(History, 30), (TimelyHistory, 15)])
-def test_random_retention_histories(
-    history: Any, examples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("history", [History, TimelyHistory])
+def test_random_retention_histories(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog._trim.age.HOLE_TIMEOUT_SECONDS", 0.0)
     run_state_machine_as_test(
         history,
         settings=settings(
-            max_examples=examples,
+            max_examples=history.EXAMPLES,
             stateful_step_count=40,
             deadline=None,
             phases=(Phase.explicit, Phase.generate),

@@ -116,18 +116,6 @@ def test_read_below_recorded_tail_skips_tail_query(memory: zlog.Store, log: zlog
         assert "tail_raise" in asked
 
 
-def test_refused_tail_query_is_reported(memory: zlog.Store) -> None:
-    zlog.Log.create(WithoutSequencer(memory), "orders")
-    refuses = at_method("max_position", lambda: None, verdict="fail")
-    with pytest.raises(zlog.ZlogError, match="cannot find the tail of log 'orders'"):
-        zlog.Log.open(WithoutSequencer(memory, refuses), "orders").tail()
-
-
-def test_sequencer_address_of_newer_version_is_reported(memory: zlog.Store) -> None:
-    with pytest.raises(zlog.SequencerUnavailable, match="understand the sequencer address 'quic:"):
-        BlockingIo(memory).sequencer("quic://h:1")
-
-
 def test_tail_query_tolerates_concurrent_trim(memory: zlog.Store) -> None:
     """The tail was 0: objects that are gone are passed over, and these had all there was."""
     beside = WithoutSequencer(memory)

@@ -18,8 +18,7 @@ from zlog.limits import GRANT_COUNT_MAX
 from ..conformance.stored import door_to
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
-from . import planted
-from .faulty import FaultyStore, at_method
+from .faulty import FaultyStore
 
 FRAMES = 15
 
@@ -147,11 +146,3 @@ def test_range_does_not_fill_beyond_its_end(memory: zlog.Store) -> None:
     gaps = [*log.read_range(1000, 4000, hole_timeout=None)]
     assert {gap.kind for gap in gaps if isinstance(gap, zlog.Gap)} == {GapKind.UNWRITTEN}
     assert gaps[0].position == 1000
-
-
-def test_object_that_vanishes_while_holes_are_filled_is_lost(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders", width=1)
-    leave_holes(log, 1)
-    removes = at_method("fill", lambda: planted.remove(log, log.view.object_of(0)), number=2)
-    other = zlog.Log.open(FaultyStore(memory, removes), "orders", hole_timeout=0)
-    assert [*other.read_range()][-1].kind is GapKind.LOST
