@@ -87,7 +87,9 @@ class Strays:
         newest, pending = await self._layout.head.pending_stripes(view.log_id, self._deadline())
         left = {stripe_id: width for stripe_id, width in pending if stripe_id < newest}
         needed = {stripe_id: width for stripe_id, width in pending if stripe_id >= newest}
-        needed.update((stripe.id, stripe.width) for stripe in view.stripes)
+        for stripe in view.stripes:
+            to = left if stripe.end <= view.trim_point else needed
+            to[stripe.id] = stripe.width
         own = [each for each in strays if each.log_id == view.log_id]
         if any(not (_is_of(left, each) or _is_of(needed, each)) for each in own):
             async for part in walk(self._layout, 0, view.stripes[0].start, self._deadline):
