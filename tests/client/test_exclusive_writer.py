@@ -274,10 +274,10 @@ async def test_no_append_overtakes_a_failed_one(
             return testing.AT_ONCE
         if why == "lost":
             return testing.Fate(reply=None) if next(writes) == 0 else testing.AT_ONCE
-        return testing.Fate(0.0, 0.25)
+        return testing.Fate(0.0, 0.5)
 
     zlog.Log.create(memory, "orders", width=2)
-    async with await aio.Log.open(testing.FaultyStore(memory, plan), "orders", timeout=0.4) as log:
+    async with await aio.Log.open(testing.FaultyStore(memory, plan), "orders", timeout=0.8) as log:
         writer = await log.writer(window_bytes=1)
         outcomes: list[object] = []
 
@@ -288,8 +288,8 @@ async def test_no_append_overtakes_a_failed_one(
                 outcomes.append((name, None))
 
         tasks = []
-        # One after the other is sent, for a quarter of a second: the third waits for too long.
-        for name, pause in ((b"a", 0.02), (b"b", 0.02), (b"c", 0.3), (b"d", 0.0)):
+        # One after the other is sent, for half a second: the third waits for too long.
+        for name, pause in ((b"a", 0.02), (b"b", 0.02), (b"c", 0.6), (b"d", 0.0)):
             tasks.append(asyncio.create_task(append(name)))
             await asyncio.sleep(pause)
         await asyncio.gather(*tasks)
