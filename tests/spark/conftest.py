@@ -110,15 +110,20 @@ class Pipeline:
         self.checkpoint = str(folder / "checkpoint")
 
     def run(self, log: zlog.Log, **options: object) -> StreamingQuery:
-        """Run it up to the present tail."""
+        """Run it up to the present tail, once more if Spark gave a worker up before it ran."""
+        from pyspark.errors import StreamingQueryException
+
         source = self.spark.readStream.format("zlog").options(**options_of(log, **options)).load()
-        query = (
-            source.writeStream.format("parquet")
-            .option("checkpointLocation", self.checkpoint)
-            .trigger(availableNow=True)
-            .start(self.table)
-        )
-        assert query.awaitTermination(SECONDS)
+        writer = source.writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", self.checkpoint)
+        query = writer.start(self.table)
+        try:
+            assert query.awaitTermination(SECONDS)
+        except StreamingQueryException as error:
+            if "worker failed to connect back" not in str(error):  # in 10 s; the machine is busy
+                raise
+            query = writer.start(self.table)
+            assert query.awaitTermination(SECONDS)
         return query
 
     def positions(self) -> list[int]:
