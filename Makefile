@@ -30,9 +30,9 @@ CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-
 # The browser that tests show the console in. Ubuntu has it as a snap only; its tests are left out there.
 CHROMIUM := $(shell grep -qs '^ID=ubuntu$$' /etc/os-release || echo chromium)
 REQUIRE_CHROMIUM := $(if $(CHROMIUM),ZLOG_REQUIRE_CHROMIUM=1)
-# pgrep, with which tests look for processes that were left behind; clocks that are wrong; what scrapes
-# metrics; and cephadm's parser of specifications.
-TEST_PACKAGES := libfaketime procps prometheus python3-ceph-common $(CHROMIUM)
+# pgrep, with which tests look for processes that were left behind; what scrapes metrics; and cephadm's
+# parser of specifications.
+TEST_PACKAGES := procps prometheus python3-ceph-common $(CHROMIUM)
 # Spark 4 needs Java 17 or later. It is not the default of all systems, and new ones lack it.
 JAVA_17 := openjdk-17-jre-headless
 # What pyproject.toml asks for, kept between builds, and a cmake newer than Ubuntu 22.04's.

@@ -111,22 +111,6 @@ def test_report_is_printed_as_table() -> None:
     assert lines[-1].startswith("class calls: ")
 
 
-@pytest.mark.parametrize(
-    ("store", "words", "complaint"),
-    [
-        ("mem://", ["append", "--writers", "2"], "one writer"),
-        ("mem://", ["append", "--exclusive", "--writers", "2"], "--exclusive"),
-        ("mem://", ["tail"], "no other can follow"),
-        ("mem://", ["sequencer"], "no server"),
-        ("mem://", ["append", "--class", "never"], "on Ceph"),
-    ],
-)
-def test_contradictory_options_are_refused(store: str, words: list[str], complaint: str) -> None:
-    done = started(store, *words, *QUICK)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr
-
-
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 @pytest.mark.parametrize(
     ("words", "expected"),
