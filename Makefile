@@ -64,12 +64,12 @@ ALL_TESTS = ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZL
 	ZLOG_REQUIRE_CEPH=1 $(REQUIRE_CHROMIUM) $(PYTEST)
 
 .PHONY: test
-test: lint-quick docs-check limits $(TESTING) $(DONE)/java ## check the code, then run tests of every kind; without Ceph they fail
+test: lint-quick docs-check limits cls-tests $(TESTING) $(DONE)/java ## check the code, then run tests of every kind; without Ceph they fail
 	$(ALL_TESTS) -m 'not long'
 
 .PHONY: test-long
 test-long: TEST_MINUTES := 90
-test-long: lint docs-check limits $(TESTING) $(DONE)/java $(DONE)/spin ## clang-tidy, and the tests that make test leaves out
+test-long: lint docs-check limits cls-tests $(TESTING) $(DONE)/java $(DONE)/spin ## clang-tidy, and the tests that make test leaves out
 	$(ALL_TESTS) -m long
 
 # What a release of Ceph can change.
@@ -84,7 +84,7 @@ test-ceph-here: $(TESTING) $(DONE)/ceph
 	$(ALL_TESTS) $(CEPH_TESTS)
 
 .PHONY: test-local
-test-local: limits $(TESTING) $(DONE)/spin ## all tests that need neither Ceph nor Spark
+test-local: limits cls-tests $(TESTING) $(DONE)/spin ## all tests that need neither Ceph nor Spark
 	ZLOG_TEST_CEPH=never $(REQUIRE_CHROMIUM) $(PYTEST) --ignore=tests/spark
 
 .PHONY: coverage
@@ -167,6 +167,11 @@ bench: limits $(DONE)/ceph ## measure zlog next to raw limits, into build/bench/
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m bench.table --folder build/bench --json build/bench/figures.json \
 		--page build/bench/figures.md
+
+.PHONY: cls-tests
+cls-tests: $(DONE)/package
+	CXXFLAGS=-O0 $(BIN)/cmake -S tests/cls -B build/cls-tests
+	$(BIN)/cmake --build build/cls-tests --parallel 2
 
 .PHONY: limits
 limits: $(DONE)/package
