@@ -126,7 +126,8 @@ async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) 
 
     To release the lock, the client needs the request's token, which is the position of its entry.
     Appending the same request again under the same id reveals the token. If the log does not answer
-    this time either, the lock may still be granted, but it expires with its lease.
+    this time either, or an interrupt while an entry was applied has stopped the replica, the lock
+    may still be granted, but it expires with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)
