@@ -126,8 +126,9 @@ bool decompress(Compression compression, std::string_view stored, char* out, siz
     const int size = static_cast<int>(stored.size()), space = static_cast<int>(plain_bytes);
     return LZ4_decompress_safe(stored.data(), out, size, space) == space;
   }
-  return ZSTD_decompressDCtx(decompressor(), out, plain_bytes, stored.data(), stored.size()) ==
-         plain_bytes;
+  return compression == Compression::kZstd &&
+         ZSTD_decompressDCtx(decompressor(), out, plain_bytes, stored.data(), stored.size()) ==
+             plain_bytes;
 }
 
 Buffer open_blocks(ReadReply* reply) {
