@@ -60,13 +60,9 @@ class Completions:
         """Start a handle's calls, which get ``count`` replies."""
         number = next(self._numbers)
         calls = CallsUnderWay(self._loop, handle, count)
-        if count:
+        calls.under_way = start(self._queue, number << _CALL_BITS)
+        if count:  # else no reply would remove it
             self._waiting[number] = calls
-        try:
-            calls.under_way = start(self._queue, number << _CALL_BITS)
-        except BaseException:
-            self._waiting.pop(number, None)
-            raise
         return calls
 
     def _drain(self) -> None:
