@@ -215,7 +215,7 @@ def test_interrupted_wait_withdraws_lock_request(cli: Cli, orders: zlog.Log) -> 
             with cli.start(*lock("1")) as process:
                 while not space.lock("nightly").waiting():
                     time.sleep(0.01)
-                time.sleep(0.3)  # it reads its own request, and no more if that is interrupted
+                time.sleep(0.3)  # until it waits: an interrupt before that may close its space
                 assert end(process, number)[0] == code
             assert space.lock("nightly").waiting() == []
         held.release()

@@ -109,13 +109,15 @@ def test_holes_of_object_are_one_finding(memory: zlog.Store) -> None:
     assert found == [range(1, 38, 4), range(23, 24), range(39, 40)]
 
 
-def test_audit_waits_for_writers_of_holes(sequenced: zlog.Log) -> None:
+def test_audit_waits_for_writers_of_holes(
+    sequenced: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hole = leave_hole(sequenced)
 
     async def sleep(_: float) -> None:
         write_at(sequenced, hole)
 
-    sequenced._client.io.sleep = sleep  # type: ignore[method-assign]
+    monkeypatch.setattr(sequenced._client.io, "sleep", sleep)
     assert list(sequenced.check()) == []
 
 

@@ -100,7 +100,7 @@ def test_select_finds_very_high_positions(stripe: Stripe, first: int) -> None:
 
 
 def test_late_entries_below_first_chunks(stripe: Stripe) -> None:
-    """Two chunks index what was written before the first tag; the lower is too long for some."""
+    """Two chunks index the entries before the first tag; the lower is too long for some tags."""
     top = 2**34
     write(stripe, range(0, 2 * 1024, 2))  # records that the next chunk does not count
     write(stripe, [top])
