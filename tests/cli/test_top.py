@@ -117,7 +117,7 @@ def test_view_sorts_filters_and_opens_log(terminal: Terminal, ten: zlog.Log) -> 
     wait_for(terminal, "by bytes")
     terminal.press("/")
     terminal.press("ord\r")
-    wait_for(terminal, "orders")
+    wait_for(terminal, "names with 'ord'")
     terminal.press("\r")
     wait_for(terminal, "cursor billing", "at 4, 11 behind", "width 2")
     terminal.press("\x1b")

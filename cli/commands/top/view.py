@@ -129,6 +129,7 @@ class TopView(App[None]):
         rows = [row for row in self._rows if self._filter in row.log.name]
         rows = sorted_rows(rows, self._by, reverse=self._reversed)
         state = f"by {self._by}" + (", paused" if self._paused else "")
+        state += f", names with {self._filter!r}" if self._filter else ""
         line = f"{summary(self._seen, self._rows)}   {state}   {self._seen.url}"
         self.query_one("#summary", Static).update(line)
         logs = self.query_one("#logs", DataTable)
@@ -225,7 +226,7 @@ class TopView(App[None]):
         """Ask for a text that the names must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
-        field.focus()
+        self.set_focus(field)  # at once, unlike focus(): the next keys belong to the field
 
     def action_pause(self) -> None:
         """Pause or resume polling."""
