@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import signal
 import struct
 import time
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -274,34 +276,41 @@ def test_close_ends_waiting_callers(tmp_path: Path) -> None:
         store.execute(OBJECT, "stat", messages.stat(1))
 
 
-# A process that holds the store's write lock and is stopped: no other process can write meanwhile.
-HOLD_LOCK = """
-    import ctypes, os, signal, sys
-    lmdb = ctypes.CDLL("liblmdb.so.0")
-    env, txn = ctypes.c_void_p(), ctypes.c_void_p()
-    lmdb.mdb_env_create(ctypes.byref(env))
-    assert lmdb.mdb_env_open(env, sys.argv[1].encode(), 0, 0o660) == 0
-    assert lmdb.mdb_txn_begin(env, None, 0, ctypes.byref(txn)) == 0
-    print("held", flush=True)
-    signal.pause()
+# A process that writes all the time. If it is stopped in a write, no other process can write.
+WRITE_ON = """
+    import itertools, sys
+    from zlog._native import messages
+    from zlog._native.local import EmbeddedStore
+    store = EmbeddedStore(sys.argv[1])
+    print("writing", flush=True)
+    for epoch in itertools.count(1):
+        assert store.execute("other", "seal", messages.seal(epoch, 1, 0, True))[0] == 0
 """
 
 
-def test_stopped_lock_holder_does_not_block_forever(tmp_path: Path) -> None:
-    store = EmbeddedStore(tmp_path)
+def test_process_stopped_in_write_does_not_block_forever(tmp_path: Path) -> None:
+    store, queue = EmbeddedStore(tmp_path), CompletionQueue()
     seal(store)
-    holder = start(HOLD_LOCK, tmp_path)
+    holder = start(WRITE_ON, tmp_path)
     assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
+    assert holder.stdout.readline() == "writing\n"
     try:
-        begin = time.monotonic()
-        request = write_request([0])
+        for position in range(100):
+            holder.send_signal(signal.SIGSTOP)
+            begin = time.monotonic()
+            store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
+            assert time.monotonic() - begin < 0.2, "the caller's thread must not wait"
+            if not queue.wait(2):  # much longer than a write takes on a busy machine
+                break
+            assert queue.drain() == [(position, 0, ANY)]
+            holder.send_signal(signal.SIGCONT)
+        request = write_request([position + 1])
         assert store.execute(OBJECT, "write", request, 0.3)[0] == -errno.ETIMEDOUT
-        assert time.monotonic() - begin < 5
-        assert read(store, [0]) == [None], "readers are not concerned"
+        assert time.monotonic() - begin < 7
+        assert read(store, [position, position + 1]) == [None, None], "readers are not concerned"
         interrupt_soon()
         with pytest.raises(KeyboardInterrupt):
-            store.execute(OBJECT, "write", write_request([1]))
+            store.execute(OBJECT, "write", write_request([position + 2]))
         store.close()
         assert time.monotonic() - begin < SECONDS
     finally:

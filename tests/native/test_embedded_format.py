@@ -64,12 +64,12 @@ def test_shared_sequencer_file_matches_documentation(tmp_path: Path) -> None:
         assert shared.activate(log_id, epoch, tail)
         assert shared.next(log_id, epoch, 2) == tail
     content = (tmp_path / "sequencer").read_bytes()
-    assert len(content) == 131200
+    assert len(content) == 131328
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
-    assert content[:52] == b"zlogseqr" + struct.pack("<II", 1, 128) + boot
+    assert content[:52] == b"zlogseqr" + struct.pack("<II", 2, 128) + boot
     incarnation = INCARNATION.search(run(DUMP, tmp_path))
     assert incarnation is not None
-    assert content[96:112] == bytes.fromhex(incarnation[2])
-    assert struct.unpack_from("<Q", content, 112) == (1,)
-    slot = content[128 + log_id * 128 :][:128]
+    assert content[136:152] == bytes.fromhex(incarnation[2])
+    assert struct.unpack_from("<Q", content, 152) == (1,)
+    slot = content[256 + log_id * 128 :][:128]
     assert struct.unpack_from("<QIIQQII", slot, 40) == (log_id, 1, 0, epoch, tail + 2, 2, 0)

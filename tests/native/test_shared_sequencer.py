@@ -126,7 +126,7 @@ def test_concurrent_processes_share_sequencer(tmp_path: Path) -> None:
 
 
 # Where the slots lie in the file, and the mutex of the slot that LOG gets: its first member.
-FIRST_SLOT, SLOT_BYTES = 128, 128
+FIRST_SLOT, SLOT_BYTES = 256, 128
 
 
 def hold_lock_and_die(directory: Path) -> None:

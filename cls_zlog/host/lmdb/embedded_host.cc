@@ -7,6 +7,7 @@
 #include "cls_zlog/host/exception_barrier.h"
 #include "cls_zlog/host/large_blocks.h"
 #include "cls_zlog/host/lmdb/object.h"
+#include "cls_zlog/host/signal_masked_thread.h"
 #include "cls_zlog/methods.h"
 
 namespace zlog {
@@ -15,14 +16,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDeadReadersInterval{60};
+constexpr std::chrono::milliseconds kQuick{1};
+constexpr size_t kSmallBytes = 64 << 10;
 
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
 // Runs operations in one transaction. Either all of them write, or all of them only read. Each sees
 // the changes of those before it. An operation that is refused changes nothing, because its writes
-// were only buffered. If this returns an error, none of the operations took effect.
-int run_together(LmdbEnv& env, Operation* operations, size_t count) {
+// were only buffered. If this returns an error, none of the operations took effect. If `wait` is
+// false, returns EBUSY instead of waiting for another writer.
+int run_together(LmdbEnv& env, Operation* operations, size_t count, bool wait = true) {
   const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
     for (size_t i = 0; i < count; i++) {
       Operation& each = operations[i];
@@ -41,7 +45,7 @@ int run_together(LmdbEnv& env, Operation* operations, size_t count) {
   }
   return exception_barrier([&] {
     if (!writes(*operations->method)) return env.read(work);
-    return added == 0 || env.has_space_for(added) ? env.change(work) : -ENOSPC;
+    return added == 0 || env.has_space_for(added) ? env.change(work, wait) : -ENOSPC;
   });
 }
 
@@ -71,6 +75,48 @@ void answer(std::vector<Operation>& batch) {
 
 }  // namespace
 
+// Carries out batches of writes, one at a time.
+class EmbeddedHost::Writes {
+ public:
+  explicit Writes(std::shared_ptr<LmdbEnv> env) : env_(std::move(env)) {}
+
+  void carry_out(std::vector<Operation>& batch) {
+    const auto began = Clock::now();
+    // Operations that fail together (because the disk is full or the batch is too large) may
+    // succeed one by one. Running them separately also shows which one causes the error.
+    if (batch.size() == 1 || run_together(*env_, batch.data(), batch.size()) != 0)
+      run_each(*env_, batch);
+    finish(batch, began);
+  }
+
+  // Does the same in the caller's thread. Returns false, and changes nothing, if this could take
+  // long or fails.
+  bool carry_out_at_once(std::vector<Operation>& batch) {
+    size_t bytes = 0;
+    for (const Operation& each : batch) bytes += each.payload->size();
+    if (!quick_ || bytes > kSmallBytes) return false;
+    const SignalMask mask;  // a signal could interrupt a sync, or this thread while it has the lock
+    const auto began = Clock::now();
+    if (run_together(*env_, batch.data(), batch.size(), false) != 0) return false;
+    finish(batch, began);
+    return true;
+  }
+
+ private:
+  void finish(std::vector<Operation>& batch, Clock::time_point began) {
+    const auto now = Clock::now();
+    quick_ = now - began < kQuick;
+    answer(batch);
+    if (now - checked_ < kDeadReadersInterval) return;
+    env_->forget_dead_readers();
+    checked_ = now;
+  }
+
+  const std::shared_ptr<LmdbEnv> env_;
+  Clock::time_point checked_ = Clock::now();
+  bool quick_ = false;  // whether the last batch took little time
+};
+
 int EmbeddedHost::open(const std::string& directory, size_t map_bytes, bool read_only,
                        std::unique_ptr<EmbeddedHost>* host, std::string* reason) {
   std::shared_ptr<LmdbEnv> env;
@@ -86,16 +132,8 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
     : env_(env),
       directory_(std::move(directory)),
       read_only_(read_only),
-      writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
-        // Operations that fail together (because the disk is full or the batch is too large) may
-        // succeed one by one. Running them separately also shows which one causes the error.
-        if (batch.size() == 1 || run_together(*env, batch.data(), batch.size()) != 0)
-          run_each(*env, batch);
-        answer(batch);
-        if (Clock::now() - checked < kDeadReadersInterval) return;
-        env->forget_dead_readers();
-        checked = Clock::now();
-      }),
+      writes_(std::make_shared<Writes>(env)),
+      writer_([writes = writes_](std::vector<Operation>& batch) { writes->carry_out(batch); }),
       reader_([env](std::vector<Operation>& batch) {
         run_each(*env, batch);
         answer(batch);
@@ -129,7 +167,8 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
         .push_back(
             {std::string(each.object), found, std::move(each.payload), std::move(each.done)});
   }
-  if (!to_write.empty()) writer_.push(std::move(to_write));
+  const auto at_once = [this](auto& batch) { return writes_->carry_out_at_once(batch); };
+  if (!to_write.empty() && !writer_.run_here(to_write, at_once)) writer_.push(std::move(to_write));
   if (!to_read.empty()) reader_.push(std::move(to_read));
 }
 

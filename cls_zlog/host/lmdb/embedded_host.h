@@ -18,7 +18,9 @@ namespace zlog {
 // acknowledged change is on disk, and survives a crash of the process or the machine.
 //
 // Writing methods run on one worker thread, which carries out all waiting operations in one
-// transaction and syncs once (group commit). Reading methods use a snapshot and never wait.
+// transaction and syncs once (group commit). If nothing else is being written and the disk is fast,
+// a small write runs in the caller's thread instead, because handing it over would take longer than
+// the write. Reading methods use a snapshot and never wait.
 class EmbeddedHost final : public AsyncHost {
  public:
   // Like LmdbEnv::open. If the host is read-only, every writing method returns EROFS.
@@ -44,6 +46,7 @@ class EmbeddedHost final : public AsyncHost {
   int space_inside(uint64_t* bytes);
 
  private:
+  class Writes;
   EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
   std::shared_ptr<SharedNotifications> notifications(bool make);
   int find(std::string_view name, const Method** method) const;
@@ -54,6 +57,7 @@ class EmbeddedHost final : public AsyncHost {
   std::mutex notifications_mutex_;
   bool notifications_tried_ = false;
   std::shared_ptr<SharedNotifications> notifications_;
+  const std::shared_ptr<Writes> writes_;  // used by one thread at a time, see Worker
   Worker writer_;
   Worker reader_;
 };

@@ -43,6 +43,23 @@ bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
 }
 
+// The lock that a writer takes before LMDB's.
+class WriterLock {
+ public:
+  ~WriterLock() {
+    if (shared_ != nullptr) shared_->unlock_for_writing();
+  }
+  int take(SharedSequencer* shared, bool wait) {
+    const int error = shared->lock_for_writing(wait);
+    if (error == 0) shared_ = shared;
+    return error;
+  }
+  void keep() { shared_ = nullptr; }
+
+ private:
+  SharedSequencer* shared_ = nullptr;
+};
+
 bool file_system_full(const std::string& directory) {
   std::error_code unknown;
   return std::filesystem::space(directory, unknown).available < kFullBytes;
@@ -263,9 +280,10 @@ bool LmdbEnv::in_place_lately() {
   return true;
 }
 
-int LmdbEnv::change(const NotingWork& work) {
+int LmdbEnv::change(const NotingWork& work, bool wait) {
   Redo changes;
-  return transact(0, true, [&](MDB_txn* txn) { return work(txn, &changes); }, &changes);
+  const auto noting = [&](MDB_txn* txn) { return work(txn, &changes); };
+  return transact(0, true, noting, &changes, wait);
 }
 
 int LmdbEnv::read(const Work& work) {
@@ -347,9 +365,20 @@ int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
   return error != 0 ? error : -lost_;
 }
 
-int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo* changes) {
+int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo* changes,
+                      bool wait) {
   const bool reads = (flags & MDB_RDONLY) != 0;
-  std::shared_lock<std::shared_mutex> lock(map_mutex_);
+  std::shared_lock<std::shared_mutex> lock(map_mutex_, std::defer_lock);
+  if (wait) {
+    lock.lock();
+  } else if (shared_ == nullptr || !lock.try_lock()) {
+    return -EBUSY;
+  }
+  WriterLock turn;
+  if (!reads && shared_ != nullptr) {
+    if (damaged_) return -EIO;  // its finder has kept the lock
+    if (const int error = turn.take(shared_.get(), wait)) return error;
+  }
   MDB_txn* txn = nullptr;
   int result = begin(flags, &txn);
   if (result == MDB_MAP_RESIZED) {
@@ -371,6 +400,7 @@ int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo
   if (committed) error = commit(txn, changes);
   if (LmdbAssertion::take() && !reads) {
     damaged_ = true;
+    turn.keep();  // as LMDB keeps its own lock
     return -EIO;
   }
   if (!committed) ::mdb_txn_abort(txn);

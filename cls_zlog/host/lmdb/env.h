@@ -42,11 +42,13 @@ class LmdbEnv {
   //
   // Returns ESTALE if the environment's files were removed or replaced, EUCLEAN if the database was
   // overwritten or restored from a backup, and EIO if pages are damaged. After EIO, this process
-  // cannot write any more. Other processes can, once the thread that found the damage has ended.
+  // cannot write any more. Other processes can, once the thread that found the damage has ended,
+  // which may be any thread of this process.
   int write(const Work& work) { return transact(0, true, work); }
 
-  // Like write(), with one sync instead of two if there are few changes (RedoLog).
-  int change(const NotingWork& work);
+  // Like write(), with one sync instead of two if there are few changes (RedoLog). If `wait` is
+  // false, returns EBUSY and does nothing while another thread or process writes.
+  int change(const NotingWork& work, bool wait = true);
 
   // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
   // in another container has the same pid. Returns ESTALE as write() does, and ETXTBSY if another
@@ -97,7 +99,8 @@ class LmdbEnv {
   uint64_t transactions() const;
   bool in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
   bool in_place_lately();
-  int transact(unsigned flags, bool commits, const Work& work, const Redo* changes = nullptr);
+  int transact(unsigned flags, bool commits, const Work& work, const Redo* changes = nullptr,
+               bool wait = true);
   int begin(unsigned flags, MDB_txn** txn);
   int adopt_map_of_others();
   int commit(MDB_txn* txn, const Redo* changes);

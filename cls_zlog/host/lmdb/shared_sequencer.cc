@@ -25,7 +25,7 @@ namespace zlog {
 namespace {
 
 constexpr char kMagic[8] = {'z', 'l', 'o', 'g', 's', 'e', 'q', 'r'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kSlots = 1024;
 constexpr int kLockSeconds = 5;  // a slot is held for nanoseconds, unless its holder was stopped
 
@@ -115,6 +115,7 @@ struct SharedSequencer::Region {
   uint32_t slot_bytes;  // differs where the C library's mutex does
   char boot[kBootIdBytes];
   pthread_mutex_t claiming;  // held while a log is given a slot, so that it gets only one
+  pthread_mutex_t writing;   // held by a writer of the database
   char incarnation[kIncarnationBytes];
   std::atomic<uint64_t> transactions;  // 0: no database is noted
   Slot slots[kSlots];
@@ -165,6 +166,7 @@ int SharedSequencer::initialise(Region* region) {
   read_boot_id(&boot);  // open() has read it before; memory that is not shared needs none
   boot.copy(region->boot, sizeof region->boot);
   if (const int error = initialise_mutex(&region->claiming)) return error;
+  if (const int error = initialise_mutex(&region->writing)) return error;
   for (Slot& slot : region->slots) {
     if (const int error = initialise_mutex(&slot.mutex)) return error;
   }
@@ -293,6 +295,14 @@ bool SharedSequencer::wait_for_change(uint32_t key, std::chrono::milliseconds ti
   }
   return *seen != before;
 }
+
+int SharedSequencer::lock_for_writing(bool wait) {
+  pthread_mutex_t* mutex = &region_->writing;
+  const int error = wait ? ::pthread_mutex_lock(mutex) : ::pthread_mutex_trylock(mutex);
+  return error == EOWNERDEAD ? -::pthread_mutex_consistent(mutex) : -error;
+}
+
+void SharedSequencer::unlock_for_writing() { ::pthread_mutex_unlock(&region_->writing); }
 
 bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {
   const uint64_t noted = region_->transactions;

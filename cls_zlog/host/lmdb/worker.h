@@ -58,6 +58,22 @@ class Worker {
     state_->changed.notify_one();  // without the mutex, which the thread takes first
   }
 
+  // Calls run(operations) in the caller's thread, and returns its result, a bool. Returns false
+  // without the call if other operations are waiting or being carried out.
+  template <typename Run>
+  bool run_here(std::vector<Operation>& operations, const Run& run) {
+    {
+      const std::lock_guard<std::mutex> lock(state_->mutex);
+      if (state_->stopping || state_->busy || !state_->waiting.empty()) return false;
+      state_->busy = true;
+    }
+    const bool done = run(operations);
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->busy = false;
+    if (state_->stopping || !state_->waiting.empty()) state_->changed.notify_all();
+    return done;
+  }
+
   // Cancels the operations that have not begun, and waits for the others, but only for a few
   // seconds, because a stopped process may hold the store's lock.
   void stop() {
@@ -66,14 +82,12 @@ class Worker {
     if (std::exchange(state_->stopping, true)) return;
     state_->waiting.swap(given_up);
     state_->changed.notify_one();
-    const auto finished = [this] { return state_->finished || !thread_.joinable(); };
+    const auto finished = [this] {
+      return (state_->finished || !thread_.joinable()) && !state_->busy;
+    };
     const bool ended = state_->changed.wait_for(lock, kStopTimeout, finished);
     lock.unlock();
-    if (!ended) {
-      thread_.detach();
-    } else if (thread_.joinable()) {
-      thread_.join();
-    }
+    if (thread_.joinable()) ended ? thread_.join() : thread_.detach();
     cancel(given_up);
   }
 
@@ -87,6 +101,7 @@ class Worker {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Operation> waiting;
+    bool busy = false;  // some thread carries out operations
     bool stopping = false;
     bool finished = false;
   };
@@ -100,7 +115,8 @@ class Worker {
     std::vector<Operation> batch;
     std::unique_lock<std::mutex> lock(state->mutex);
     for (;;) {
-      state->changed.wait(lock, [&] { return state->stopping || !state->waiting.empty(); });
+      state->changed.wait(
+          lock, [&] { return state->stopping || (!state->busy && !state->waiting.empty()); });
       if (state->stopping) break;
       for (size_t bytes = 0;
            !state->waiting.empty() && bytes < kBatchBytes && batch.size() < kBatchOperations;) {
@@ -108,10 +124,12 @@ class Worker {
         batch.push_back(std::move(state->waiting.front()));
         state->waiting.pop_front();
       }
+      state->busy = true;
       lock.unlock();
       state->carry_out(batch);
       batch.clear();
       lock.lock();
+      state->busy = false;
     }
     state->finished = true;
     state->changed.notify_all();
