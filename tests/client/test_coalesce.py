@@ -17,7 +17,7 @@ from .faulty import FaultyStore, loses_first
 
 @pytest.fixture
 async def log(faulty: FaultyStore) -> AsyncIterator[aio.Log]:
-    async with await aio.Log.create(faulty, "orders", width=4, timeout=0.3) as opened:
+    async with await aio.Log.create(faulty, "orders", width=4, timeout=1) as opened:
         yield opened
 
 

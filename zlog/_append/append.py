@@ -38,8 +38,9 @@ from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import NewEntry, entries_check, entries_cut, entries_owned
+from zlog._native.rounds import QuickRound
 from zlog._native.writes import encode_write, encode_writes
-from zlog._positions.positions import check_takes_appends
+from zlog._positions.positions import check_takes_appends, takes_appends
 from zlog._replica.repair import answers
 from zlog.errors import ClassNotLoaded, CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
@@ -103,24 +104,51 @@ class Appender:
         return positions
 
     async def append_round(
-        self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
+        self,
+        entries: Sequence[NewEntry],
+        start: int,
+        end: int,
+        deadline: Deadline,
+        begun: QuickRound | None = None,
     ) -> Sequence[int] | Failed:
-        """Append ``entries[start:end]``, already checked, as one round."""
-        if self.rolls.alert:
-            await self.rolls.act(deadline)
-        with self._lock:
-            number = self._number
-            self._number += end - start
-        work = _Round(self, entries, start, end - start, number)
+        """Append ``entries[start:end]``, already checked, as one round.
+
+        ``begun`` is the same round, if its entries are being written.
+        """
+        if begun is None:
+            if self.rolls.alert:
+                await self.rolls.act(deadline)
+            number, timestamp = self.take_numbers(end - start), self.layout.io.wall_clock_us()
+        else:
+            number, timestamp = begun.number, begun.timestamp
+        work = _Round(self, entries, start, end - start, number, timestamp)
         try:
-            appended = await work.append(deadline)
+            appended = await work.append(deadline, begun)
         except ZlogError as error:
             if isinstance(error, StoreTimeout):
                 await explain(self.layout.io, error)
             return Failed(error, work.acknowledged())
+        self.announce()
+        return appended
+
+    def quick(self, view: View) -> bool:
+        """Whether a round in this view needs only a grant of its sequencer and OK replies."""
+        macs, store = self.layout.macs, self.layout.io.store
+        if macs.missing or store.read_only:
+            return False
+        return bool(view.sequencer) and takes_appends(view)
+
+    def take_numbers(self, count: int) -> int:
+        """Return the first of ``count`` consecutive numbers for appends."""
+        with self._lock:
+            number = self._number
+            self._number += count
+            return number
+
+    def announce(self) -> None:
+        """Notify readers of a log without a sequencer that entries were appended."""
         if not self.layout.view.sequencer:
             self.layout.head.announce()
-        return appended
 
     def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge if an entry is too large, or TypeError if it is not bytes."""
@@ -149,7 +177,13 @@ class _Round:
     """
 
     def __init__(
-        self, appender: Appender, entries: Sequence[NewEntry], start: int, count: int, number: int
+        self,
+        appender: Appender,
+        entries: Sequence[NewEntry],
+        start: int,
+        count: int,
+        number: int,
+        timestamp: int,
     ) -> None:
         self._appender = appender
         self._layout = appender.layout
@@ -157,7 +191,7 @@ class _Round:
         self._start = start
         self._count = count
         self._number = number
-        self._timestamp = appender.layout.io.wall_clock_us()
+        self._timestamp = timestamp
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
         self._sealed: _Groups = {}  # refused because an object has a newer epoch
@@ -169,12 +203,16 @@ class _Round:
         """Return each entry's position, or None if the entry is not acknowledged."""
         return [self._acknowledged.get(index) for index in range(self._count)]
 
-    async def append(self, deadline: Deadline) -> Sequence[int]:
+    async def append(self, deadline: Deadline, begun: QuickRound | None) -> Sequence[int]:
         """Append the entries and return their positions."""
         layout, positions, count = self._layout, self._appender.positions, self._count
-        view, first = await positions.grant(count, deadline)
-        calls, indexes = self._all_at_once(view, first)
-        replies = await layout.io.execute(calls, deadline)
+        if begun is None:
+            view, first = await positions.grant(count, deadline)
+            calls, indexes = self._all_at_once(view, first)
+            replies = await layout.io.execute(calls, deadline)
+        else:
+            view, first, calls, indexes = begun.view, begun.first, begun.calls, begun.objects
+            replies = await begun.finish(deadline)
         if not any(reply.code for reply in replies):
             self._appender.rolls.note(view, replies, first + count)
             return range(first, first + count)

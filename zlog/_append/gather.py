@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from zlog._append.append import Appender
@@ -25,12 +27,18 @@ from zlog._append.rounds import (
     not_confirmed,
     not_sent,
 )
+from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
-from zlog._io import drive
+from zlog._io import AsyncioIo, drive
 from zlog._native.gather import Append, Gathering
-from zlog._native.mutex import Mutex
+from zlog._native.mutex import Mutex, begin_call
+from zlog._native.new_entries import NewEntry, entries_owned
+from zlog._native.rounds import QuickRound, QuickRounds
 from zlog._native.share import SharedRound, SharedRounds
 from zlog.environment import world_of
+
+_CHECK_SECONDS = 0.05
+"""How often to check whether rounds take too long."""
 
 _WAITING_BYTES_MAX = 64 << 20
 """How many bytes of data may wait to be sent. Later appends are held back."""
@@ -43,9 +51,11 @@ class Coalescer:
         append: a function that returns a coroutine to append one entry. The coroutine raises
             StoreTimeout if the timeout passes before the entry is sent. Once the entry is sent, the
             coroutine waits for the end of the round, so it can take up to twice its timeout.
+        submit: a function that returns the future of an entry's position.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+        assert isinstance(io, AsyncioIo)
         self._appender = appender
         self._io = io
         self._timeout = timeout
@@ -53,52 +63,114 @@ class Coalescer:
         self._gathering = Gathering(
             loop, self._send, appender, _WAITING_BYTES_MAX, timeout, world_of(loop).clock
         )
-        self._rounds: set[asyncio.Task[Sequence[int] | Failed]] = set()
+        self._quick = QuickRounds(loop, io, appender, world_of(loop).clock, self._quick_over)
+        self._tasks: set[asyncio.Task[Sequence[int] | Failed]] = set()  # each sends a round
         self._under_way = 0  # the number of entries in the rounds in flight
+        self._checking: asyncio.TimerHandle | None = None
+        self._change: asyncio.Future[None] | None = None
         self._policy = RoundPolicy(io.store)
         self.append = self._gathering.append
+        self.submit = self._gathering.submit
+
+    @property
+    def full(self) -> bool:
+        """Whether callers of :attr:`submit` should wait."""
+        return self._gathering.full
+
+    async def wait_for_space(self, deadline: Deadline) -> None:
+        """Wait while this is full. Raises StoreTimeout at the deadline."""
+        while self._gathering.full:
+            if not await self._changed(deadline):
+                raise not_sent()
 
     @property
     def waiting_bytes(self) -> int:
         """The bytes of data that wait to be sent, not counting appends that are held back."""
         return self._gathering.waiting_bytes
 
-    async def drain(self) -> None:
-        """Wait until all submitted appends are acknowledged or have failed."""
-        while self._rounds or len(self._gathering):
-            if self._rounds:
-                await asyncio.wait(self._rounds)
-            else:
-                await asyncio.sleep(0)
+    async def flush(self, deadline: Deadline) -> None:
+        """Wait until all appends are acknowledged or have failed."""
+        while self._under_way or len(self._gathering):
+            if not await self._changed(deadline):
+                raise not_confirmed()
+
+    async def close(self) -> None:
+        """Wait until all appends are acknowledged or have failed."""
+        await self.flush(Deadline(None))
+
+    async def _changed(self, deadline: Deadline) -> bool:
+        """Wait until rounds have begun or ended. Returns False if the deadline passes first."""
+        self._change = self._change or self._loop.create_future()
+        done, _ = await asyncio.wait({self._change}, timeout=deadline.remaining())
+        return bool(done)
 
     def _send(self) -> None:
-        gathering = self._gathering
-        while len(gathering) and len(self._rounds) < self._rounds_max():
-            share = self._policy.share(len(gathering) + self._under_way)
+        gathering, quickly = self._gathering, self._timeout is None or self._timeout >= 1
+        share = self._policy.share(len(gathering) + self._under_way)
+        while len(gathering) and self._may_begin():
             entries, appends, late = gathering.take(share, ROUND_BYTES_MAX)
-            gathering.complete(late, [not_sent() for _ in late])
+            if late:
+                gathering.complete(late, [not_sent() for _ in late])
             if entries:
-                deadline = deadline_of(self._io, self._timeout)
-                work = self._appender.append_round(entries, 0, len(entries), deadline)
-                task = self._loop.create_task(work)
-                self._rounds.add(task)
                 self._under_way += len(appends)
-                task.add_done_callback(partial(self._finished, appends))
-        gathering.alert = len(self._rounds) < self._rounds_max()
+                if not (quickly and self._quick.begin(entries, appends)):
+                    self._begin_task(entries, appends)
+        gathering.alert = self._may_begin()
+        if len(self._quick) and self._checking is None:
+            self._checking = self._loop.call_later(_CHECK_SECONDS, self._check)
+        if self._change is not None:
+            self._change.set_result(None)
+            self._change = None
 
-    def _rounds_max(self) -> int:
-        return self._policy.rounds_max(len(self._gathering) + self._under_way)
+    def _may_begin(self) -> bool:
+        in_flight = len(self._quick) + len(self._tasks)
+        return in_flight < self._policy.rounds_max(len(self._gathering) + self._under_way)
+
+    def _check(self) -> None:
+        self._checking = None
+        if self._quick.check():
+            self._checking = self._loop.call_later(_CHECK_SECONDS, self._check)
+
+    def _begin_task(
+        self,
+        entries: list[NewEntry],
+        appends: list[Append],
+        passed: float = 0.0,
+        begun: QuickRound | None = None,
+    ) -> None:
+        left = None if self._timeout is None else max(0.0, self._timeout - passed)
+        deadline = deadline_of(self._io, left)
+        work = self._appender.append_round(entries, 0, len(entries), deadline, begun)
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._finished, appends))
+
+    def _quick_over(self, each: QuickRound, hand_over: bool) -> None:
+        if hand_over:
+            passed = self._io.monotonic() - each.began
+            begun = None if each.calls is None else each
+            self._begin_task(each.entries, each.appends, passed, begun)
+        elif each.error is None:
+            self._complete(each.appends, range(each.first, each.first + len(each.appends)))
+        else:
+            self._complete(each.appends, Failed(each.error, (None,) * len(each.appends)))
 
     def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int] | Failed]) -> None:
-        self._rounds.discard(task)
-        self._under_way -= len(appends)
+        self._tasks.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         appended = task.result() if error is None else Failed(error, (None,) * len(appends))
+        self._complete(appends, appended)
+
+    def _complete(self, appends: list[Append], appended: Sequence[int] | Failed) -> None:
+        self._under_way -= len(appends)
         outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         self._gathering.complete(appends, outcomes)
         # This runs after the tasks of this round, so that their next appends are sent together.
         self._loop.call_soon(self._send)
 
+
+_SUBMITTED_MAX = 1 << 16
+"""How many submitted entries may wait, because each takes some hundred bytes."""
 
 _GAP_SECONDS = 0.0001
 """How long a leader waits for each further thread of the previous round. Those threads are woken
@@ -110,6 +182,8 @@ _WAIT_SECONDS_MAX = 0.005
 
 class SharedAppends:
     """Sends the appends of all threads in rounds.
+
+    Submitted entries are sent by a thread of their own.
 
     Attributes:
         append: a function that appends one entry and returns its position. It raises StoreTimeout
@@ -135,9 +209,85 @@ class SharedAppends:
         self._expected = 1  # how many entries to expect: as many as threads have just appended
         self._patience = 0.0  # how many seconds a leader waits for these entries
         self.append = self._rounds.append
+        self._change = threading.Condition(Mutex())  # type: ignore[arg-type]
+        self._submitted: deque[tuple[NewEntry, Future[int]]] = deque()
+        self._submitted_bytes = 0
+        self._sender: ThreadPoolExecutor | None = None
+        self._sending = False
 
-    def drain(self) -> None:
-        """Do nothing, because each thread waits for its own append."""
+    @property
+    def full(self) -> bool:
+        """Whether callers of :meth:`submit` should wait."""
+        entries, size = len(self._submitted), self._submitted_bytes
+        return entries >= _SUBMITTED_MAX or size >= _WAITING_BYTES_MAX
+
+    def wait_for_space(self, deadline: Deadline) -> None:
+        """Wait while this is full. Raises StoreTimeout at the deadline."""
+        begin_call()
+        with self._change:
+            while self.full:
+                if not self._change.wait(deadline.remaining()):
+                    raise not_sent()
+
+    def submit(self, entry: NewEntry) -> Future[int]:
+        """Submit an entry, and return the future of its position."""
+        begin_call()
+        self._appender.check((entry,))
+        (owned,) = entries_owned((entry,))
+        future: Future[int] = Future()
+        with self._change:
+            self._submitted.append((owned, future))
+            self._submitted_bytes += len(owned)
+            start, self._sending = not self._sending, True
+        if start:
+            try:
+                self._sender = self._sender or ThreadPoolExecutor(1, "zlog-sender")
+                self._sender.submit(self._send_submitted)
+            except RuntimeError:  # the system allows no other thread, or the handle is closed
+                self._send_submitted()
+        return future
+
+    def _send_submitted(self) -> None:
+        while True:
+            with self._change:
+                count = min(len(self._submitted), ROUND_ENTRIES_MAX)
+                taken = [self._submitted.popleft() for _ in range(count)]
+                self._submitted_bytes -= sum(len(entry) for entry, _ in taken)
+                self._sending = bool(taken)
+                self._change.notify_all()
+            if not taken:
+                return
+            taken = [each for each in taken if each[1].set_running_or_notify_cancel()]
+            entries = [entry for entry, _ in taken]
+            try:
+                deadline = deadline_of(self._io, self._timeout)
+                outcomes: Sequence[int | BaseException] = drive(
+                    self._appender.append(entries, deadline)
+                )
+            except BaseException as error:  # noqa: BLE001 - passed to the futures
+                positions = getattr(error, "positions", ()) or (None,) * len(taken)
+                outcomes = Failed(error, positions).outcomes()
+            for (_, future), outcome in zip(taken, outcomes, strict=True):
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until all submitted entries are acknowledged or have failed."""
+        begin_call()
+        with self._change:
+            while self._sending:
+                if not self._change.wait(deadline.remaining()):
+                    raise not_confirmed()
+
+    def close(self) -> None:
+        """Wait until all submitted entries are acknowledged or have failed, and end the thread."""
+        self.flush(Deadline(None))
+        with self._change:
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.shutdown()
 
     def _lead(self, gathering: SharedRound, deadline: float) -> None:
         """Send the gathered entries once the previous round is over."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
 from zlog.errors import SequencerUnavailable
@@ -108,6 +108,22 @@ class LogAddress(NamedTuple):
         return address
 
 
+class Asking(Protocol):
+    """Takes a grant without a task: from shared memory, or like a future from a connection."""
+
+    def granted(self, first: int) -> None:
+        """Take the first of the granted positions."""
+
+    def done(self) -> bool:
+        """Whether it waits no longer."""
+
+    def set_result(self, reply: Any, /) -> None:
+        """Take the sequencer's reply, which may be a refusal."""
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """Note that the connection was lost."""
+
+
 class SequencerClient(Protocol):
     """The interface of all sequencer clients. A blocking client's coroutines never suspend.
 
@@ -120,6 +136,12 @@ class SequencerClient(Protocol):
         LogNotFound: the log does not exist.
         StaleEpoch: the sequencer is in another epoch, which is the error's ``epoch``.
     """
+
+    def ask(self, log: LogAddress, count: int, epoch: int, asking: Asking) -> bool:
+        """Start like ``next``, but let ``asking`` take the answer. Clients for threads cannot.
+
+        Returns False, and does nothing, if the log is not open in this epoch.
+        """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Open the log at the sequencer, and return the sequencer's epoch and the tail.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from zlog._base.io import Started
 from zlog._io.base import Batches, Driver
-from zlog._io.completions import Completions
+from zlog._native.calls import join
 from zlog._sequencer import AsyncioSequencer, AsyncioSharedSequencer
 from zlog.environment import world_of
 from zlog.store import Start, Store
@@ -17,28 +17,32 @@ T = TypeVar("T")
 
 
 class AsyncioIo(Driver):
-    """The Io of a handle on the running event loop. It takes the arguments of :class:`Driver`."""
+    """The Io of a handle on the running event loop. It takes the arguments of :class:`Driver`.
+
+    Attributes:
+        completions: the loop's queue for replies.
+    """
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
         self._loop = asyncio.get_running_loop()
         world = world_of(self._loop)
         super().__init__(store, AsyncioSequencer.shared, AsyncioSharedSequencer, what, world)
-        self._completions = Completions.join(self._loop, world)
+        self.completions = join(self._loop, world)
 
     def monotonic(self) -> float:
         return self._loop.time()
 
     def _begin(self, start: Start, count: int) -> Started:
-        self._check_open()
-        return self._completions.begin(self, start, count)
+        self.check_open()
+        return self.completions.begin(self, start, count)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
         if not self._closed:
-            self._completions.leave(self)
-            del self._completions  # closes its descriptor if this was the last handle
+            self.completions.leave(self)
+            del self.completions  # closes its descriptor if this was the last handle
         await super().close()
 
 

@@ -88,7 +88,7 @@ class Driver(ProcessBound, ABC):
 
     def sequencer(self, address: str) -> SequencerClient:
         with self._lock:
-            self._check_open()
+            self.check_open()
             client = self._sequencers.get(address)
             if client is None:
                 client = self._sequencers[address] = self._new_sequencer(address)
@@ -113,7 +113,8 @@ class Driver(ProcessBound, ABC):
         for client in clients:
             await client.close()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise StoreUnavailable if the handle is closed."""
         if self._closed:
             raise StoreUnavailable(
                 f"{self._what} is closed; open it again",

@@ -48,13 +48,13 @@ class BlockingIo(Driver):
         super().__init__(store, BlockingSequencer.shared, SharedSequencerClient, what)
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-        self._check_open()
+        self.check_open()
         if len(calls) == 1:
             return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
         return await super().execute(calls, deadline)
 
     def _begin(self, start: Start, count: int) -> Started:
-        self._check_open()
+        self.check_open()
         return _BlockingCalls(start, count)
 
     async def sleep(self, seconds: float) -> None:

@@ -41,6 +41,10 @@ cdef extern from "Python.h":
 cdef double NEVER = float("inf")
 
 
+cdef enum:  # how many submitted entries may wait, because each takes some hundred bytes
+    WAITING_MAX = 1 << 16
+
+
 # The states of an append.
 cdef enum AppendState:
     NEW  # not awaited yet
@@ -66,6 +70,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
     cdef bint blocking
     cdef object callback
     cdef object context
+    cdef object future  # of a submitted entry, which no task awaits
     cdef object position
     cdef object error
 
@@ -145,7 +150,15 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
     cdef int complete(self, position, error) except -1:
         self.state, self.position, self.error = COMPLETED, position, error
+        if self.future is not None and not self.future.done():
+            if error is None:
+                self.future.set_result(position)
+            else:
+                self.future.set_exception(error)
         return 0
+
+    cdef bint wanted(self) except -1:
+        return self.state == SUBMITTED and (self.future is None or not self.future.cancelled())
 
     cdef int end(self) except -1:
         self.state = OVER
@@ -167,7 +180,7 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
     cdef PySendResult result = PYGEN_NEXT
     if append.state == NEW:
         append.state = OVER  # stays so if submit fails
-        append.gathering.submit(append)
+        append.gathering.enter(append)
         append.state, append.blocking = SUBMITTED, True
         answer = append
     elif append.state == COMPLETED:
@@ -237,11 +250,27 @@ cdef class Gathering:
         append.gathering, append.data = self, data
         return append
 
+    def submit(self, data: NewEntry) -> asyncio.Future[int]:
+        """Submit an entry, and return the future of its position."""
+        cdef Append append = Append.__new__(Append)
+        append.data, append.state = data, OVER  # stays so if this fails
+        self.enter(append)
+        append.state, append.future = SUBMITTED, self.loop.create_future()
+        return append.future
+
+    @property
+    def full(self) -> bool:
+        """Whether callers of `submit` should wait."""
+        return (
+            len(self.waiting) >= WAITING_MAX
+            or self.waiting_bytes >= self.waiting_bytes_max or len(self.blocked) > 0
+        )
+
     def __len__(self) -> int:
         """Return how many appends are waiting, including blocked ones."""
         return len(self.waiting) + len(self.blocked)
 
-    cdef int submit(self, Append append) except -1:
+    cdef int enter(self, Append append) except -1:
         data = append.data
         if type(data) is Tagged:
             if len(<Tagged> data) > self.entry_bytes_max:
@@ -277,7 +306,7 @@ cdef class Gathering:
 
     def take(
         self, Py_ssize_t entries_max, Py_ssize_t bytes_max
-    ) -> tuple[list[bytes], list[Append], list[Append]]:
+    ) -> tuple[list[NewEntry], list[Append], list[Append]]:
         """Take the appends that have waited longest: as many as the limits allow, but at least one.
 
         Returns:
@@ -294,7 +323,7 @@ cdef class Gathering:
                 break
             taken += 1
             size += append.size
-            if append.state != SUBMITTED:
+            if not append.wanted():
                 continue  # the append was cancelled
             if append.deadline <= now:
                 late.append(append)
@@ -327,8 +356,9 @@ cdef class Gathering:
                 append.complete(None, outcome)
             else:
                 append.complete(outcome, None)
-            self.completed.append(append)
-        if wake:
+            if append.future is None:
+                self.completed.append(append)
+        if wake and self.completed:
             self.loop.call_soon(self.wake)
 
     def wake(self) -> None:

@@ -10,11 +10,11 @@ import ssl
 from typing import cast
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import Endpoint
+from zlog._base.sequencer import Asking, Endpoint
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import FRAME, Kind, Reply, ReplyReader, pack_payload
-from zlog._sequencer.link import Link, LinkLost, keep_alive
+from zlog._sequencer.link import Handle, Link, LinkLost, keep_alive
 from zlog._sequencer.session import Dialers, Session
 from zlog.environment import world_of
 from zlog.errors import SequencerTimeout
@@ -74,6 +74,14 @@ class _Dialer(Dialer):
         """Return the time of the event loop."""
         return asyncio.get_running_loop().time()
 
+    def post(self, handle: Handle, kind: Kind, a: int, b: int, asking: Asking) -> bool:
+        """Send a request with the others of this iteration of the loop."""
+        link = handle.link
+        if link is not self._link or not isinstance(link, _Link) or link.lost:
+            return False
+        link.post(kind, handle.number, a, b, asking)
+        return True
+
     async def _dial(self, deadline: Deadline) -> Link:
         # Let all tasks that are ready start first. Thousands of them could use up this attempt's
         # time.
@@ -103,7 +111,7 @@ class _Link(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reader = ReplyReader()
-        self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._pending: dict[int, asyncio.Future[Reply] | Asking] = {}
         self._outgoing: list[bytes] = []
         self._request = -1  # HELLO has 0, as does the refusal of a connection
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -116,12 +124,8 @@ class _Link(asyncio.Protocol):
         """Send a request and return its answer."""
         if self.lost:
             raise LinkLost(self.lost)
-        self._request = request = self._request + 1 & 0xFFFFFFFF
         future: asyncio.Future[Reply] = self._loop.create_future()
-        self._pending[request] = future
-        if not self._outgoing:
-            self._loop.call_soon(self._flush)
-        self._outgoing.append(FRAME.pack(kind, 0, handle, request, a, b))
+        request = self.post(kind, handle, a, b, future)
         if payload:
             self._outgoing.append(pack_payload(payload))
         left = deadline.remaining()
@@ -129,16 +133,27 @@ class _Link(asyncio.Protocol):
         try:
             return await future
         finally:
-            del self._pending[request]
+            self._pending.pop(request, None)
             if timer is not None:
                 timer.cancel()
+
+    def post(
+        self, kind: Kind, handle: int, a: int, b: int, answer: asyncio.Future[Reply] | Asking
+    ) -> int:
+        """Send a request and return its number."""
+        self._request = request = self._request + 1 & 0xFFFFFFFF
+        self._pending[request] = answer
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(FRAME.pack(kind, 0, handle, request, a, b))
+        return request
 
     def drop(self, reason: str) -> None:
         """End the connection. Calls that are waiting for it raise LinkLost."""
         if self.lost:
             return
         self.lost = f"the connection to {self._address} ended: {reason}"
-        for future in self._pending.values():
+        for future in [*self._pending.values()]:
             if not future.done():
                 future.set_exception(LinkLost(self.lost))
         if self._transport is not None:
@@ -161,7 +176,7 @@ class _Link(asyncio.Protocol):
         self.heard = self._loop.time()
         try:
             for reply in self._reader.feed(data):
-                future = self._pending.get(reply.request)
+                future = self._pending.pop(reply.request, None)
                 if future is not None and not future.done():
                     future.set_result(reply)
         except ValueError as error:

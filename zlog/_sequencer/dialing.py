@@ -13,11 +13,12 @@ from typing import ClassVar
 from weakref import WeakSet
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import Endpoint, LogAddress, parse_address
+from zlog._base.sequencer import Asking, Endpoint, LogAddress, parse_address
 from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
+from zlog._sequencer.frames import Kind
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
-from zlog._sequencer.link import Guard, Lane, Link
+from zlog._sequencer.link import Guard, Handle, Lane, Link
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 _REFUSED_SECONDS = 5.0
@@ -61,6 +62,10 @@ class Dialer(ABC):
         self, endpoint: Endpoint, context: ssl.SSLContext | None, deadline: Deadline
     ) -> Link:
         """Connect. If a context is given, use TLS."""
+
+    def post(self, handle: Handle, kind: Kind, a: int, b: int, asking: Asking) -> bool:
+        """Send a request for a log on the link, without waiting. Returns False if it can't."""
+        return False
 
     async def link(self, deadline: Deadline) -> Link:
         """Return the link. Connect first if there is no link.

@@ -18,7 +18,7 @@ from typing import Final
 from weakref import WeakValueDictionary, finalize
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import Grant, LogAddress, OtherStore, check_count
+from zlog._base.sequencer import Asking, Grant, LogAddress, OtherStore, check_count
 from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.dialing import Dialer
@@ -84,6 +84,15 @@ class Session:
         self._logs: set[LogAddress] = set()
         self._end = finalize(self, dialer.left.append, self._logs)
         self._closed = False
+
+    def ask(self, log: LogAddress, count: int, epoch: int, asking: Asking) -> bool:
+        """Send a request for ``count`` positions, whose reply ``asking`` takes.
+
+        Returns False if the log is not open, or if the connection is lost.
+        """
+        lane = self._lanes.get(log)
+        handle = None if lane is None or self._closed else lane.handle
+        return handle is not None and self._dialer.post(handle, Kind.NEXT, count, epoch, asking)
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Open the log in an epoch above ``dead_epoch``. The grant's position is the tail."""

@@ -10,7 +10,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress, check_count
+from zlog._base.sequencer import SHARED_ADDRESS, Asking, Grant, LogAddress, check_count
 from zlog._native.local import SharedSequencer
 from zlog.errors import SequencerUnavailable, StaleEpoch
 
@@ -25,6 +25,13 @@ class SharedSequencerClient:
 
     def __init__(self, shared: SharedSequencer) -> None:
         self._shared = shared
+
+    def ask(self, log: LogAddress, count: int, epoch: int, asking: Asking) -> bool:
+        """Take ``count`` positions for ``asking``. Returns False if none were granted."""
+        first = self._shared.next(log.log_id, epoch, count)
+        if first is not None:
+            asking.granted(first)
+        return first is not None
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Refuse, because only a change of view activates this sequencer."""

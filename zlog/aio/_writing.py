@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -45,6 +46,35 @@ class Writing(Reading):
     async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
         [position] = await drive(self._client.appender.append([entry], self._deadline(timeout)))
         return position
+
+    async def submit(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> asyncio.Future[int]:
+        """Submit an entry, and return a future of its position.
+
+        Submitted entries are sent together. This takes less time than concurrent appends, because
+        it needs no task for each. If more than 65,536 entries or 64 MiB wait, the call waits.
+
+        Args:
+            data: the entry.
+            tags: see :meth:`append`.
+            timeout: how many seconds to wait for space.
+
+        Raises:
+            EntryTooLarge, InvalidTag: nothing was sent.
+            StoreTimeout: there was no space. The entry was not sent.
+        """
+        if self._shared.full:
+            await self._shared.wait_for_space(self._deadline(timeout))
+        return self._shared.submit(data if tags == () else with_tags(data, tags))
+
+    async def flush(self, *, timeout: Timeout = ...) -> None:
+        """Wait until all submitted entries are in the log or have failed.
+
+        Raises:
+            StoreTimeout: the time was up first.
+        """
+        await self._shared.flush(self._deadline(timeout))
 
     async def append_many(
         self,

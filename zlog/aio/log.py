@@ -410,7 +410,7 @@ class Log(Writing):
 
         It is safe to call this twice. Other calls on a closed handle raise StoreUnavailable.
         """
-        await self._shared.drain()
+        await self._shared.close()
         await drive(self._client.io.close())
 
     def __repr__(self) -> str:

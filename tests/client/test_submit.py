@@ -1,0 +1,87 @@
+"""Submitted entries: futures instead of callers that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._append import gather
+from zlog.errors import EntryTooLarge, StoreTimeout
+from zlog.testing import AT_ONCE, Fate, FaultyStore, StoreCall, run_virtually
+
+
+def on(method: str, fate: Fate) -> Callable[[StoreCall], Fate]:
+    """Return a plan in which only this method has this fate."""
+    return lambda call: fate if call.method == method else AT_ONCE
+
+
+def test_thread_gets_futures(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=2, entry_bytes_max=100) as log:
+        futures = [log.submit(b"%d" % i, tags=["even"] * (i % 2 == 0)) for i in range(10_000)]
+        with pytest.raises(EntryTooLarge):
+            log.submit(bytes(101))
+        log.flush()
+        assert all(future.done() for future in futures)
+        assert [future.result() for future in futures] == [*range(10_000)]
+        assert sum(1 for _ in log.read_range(tags=["even"])) == 5000
+        last = log.submit(b"last")
+    assert last.result(0) == 10_000  # closing waits
+    with pytest.raises(zlog.StoreUnavailable, match="closed"):
+        log.submit(b"late").result(0)
+
+
+def test_thread_waits_for_space_and_gets_errors(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "_SUBMITTED_MAX", 2)
+    zlog.Log.create(memory, "orders").close()
+    began, go_on = threading.Event(), threading.Event()
+
+    def lose(call: StoreCall) -> Fate:
+        if call.method != "write":
+            return AT_ONCE
+        began.set()
+        assert go_on.wait(30)
+        return Fate(reply=None)
+
+    with zlog.Log.open(FaultyStore(memory, lose), "orders", timeout=0.3) as log:
+        futures = [log.submit(b"0")]
+        assert began.wait(30)
+        futures += [log.submit(b"1"), log.submit(b"2")]
+        with pytest.raises(StoreTimeout, match="not sent"):
+            log.submit(b"3", timeout=0.05)
+        go_on.set()
+    for future in futures:
+        with pytest.raises(StoreTimeout, match="cannot append"):
+            future.result(0)
+    with zlog.Log.open(memory, "orders") as log:
+        assert [log.read(i).data for i in range(log.tail())] == [b"0", b"1", b"2"]
+
+
+def test_task_gets_futures() -> None:
+    async def work() -> None:
+        with zlog.connect("mem://") as memory:
+            store = FaultyStore(memory)
+            async with aio.Log.create(store, "orders", width=2, timeout=1) as log:
+                first, withdrawn, _ = [await log.submit(b"%d" % i) for i in range(3)]
+                withdrawn.cancel()
+                await log.flush()
+                assert first.result() == 0
+                assert [(await log.read(i)).data for i in range(2)] == [b"0", b"2"]
+                store.plan = on("write", Fate(effect=None, reply=None))
+                lost = [await log.submit(b"x") for _ in range(1 << 16)]
+                await asyncio.sleep(0)
+                lost += [await log.submit(b"x") for _ in range(2 * 4096)]  # two rounds are gone
+                with pytest.raises(StoreTimeout, match="not sent"):
+                    await log.submit(b"no space", timeout=0.1)
+                with pytest.raises(StoreTimeout):
+                    await log.flush(timeout=0.1)
+                await log.flush(timeout=60)
+                assert all(isinstance(future.exception(), StoreTimeout) for future in lost)
+
+    run_virtually(work())
