@@ -8,6 +8,8 @@ import threading
 import pytest
 
 import zlog
+from zlog._io import drive
+from zlog._read.iterate import Follower, ReadOptions
 from zlog.view import ObjectRef
 
 from ..support.logs import data_without_gap
@@ -155,6 +157,24 @@ def test_readers_see_only_confirmed_prefix(log: zlog.Log) -> None:
         plant(log, 12, b"12")
         assert data_without_gap(reader) == [b"%d" % i for i in range(15)]
         assert reader.read(14).data == b"14"
+
+
+def test_follower_does_not_trust_replaced_sequencer(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append(b"shared")
+    follower = Follower(log._client.reader, 0, ReadOptions())
+    assert [*drive(follower.next())] == [log.read(0)]
+    with zlog.Log.open(memory, "orders") as other, other.writer():
+        plant(other, 2, b"unconfirmed")
+    shared = memory.sequencer()
+    assert shared is not None
+    assert shared.next(log.view.log_id, log.view.epoch, 2) == 1
+    assert drive(follower.next()) == ()
+    with zlog.Log.open(memory, "orders").writer() as writer:
+        assert writer.append_many([b"new 1", b"new 2"]) == range(1, 3)
+    while not (items := drive(follower.next())):
+        pass
+    assert [item.data for item in items] == [b"new 1", b"new 2"]
 
 
 def test_recovery_ends_at_first_hole(log: zlog.Log) -> None:

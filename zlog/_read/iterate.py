@@ -380,6 +380,7 @@ class Follower:
         check_position(start)
         self._reader = reader
         self._tail = 0
+        self._epoch = 0  # of the view in which the tail was asked for
         fills = reader.budget.hole_timeout(options.hole_timeout) is not None
         self._passes_holes = fills and isinstance(reader.layout.io.store, ReadOnlyStore)
         options = replace(options, passes_holes=self._passes_holes)
@@ -388,13 +389,21 @@ class Follower:
 
     async def next(self) -> Items:
         """Return the next batch, which is empty if nothing was appended for a while."""
+        reader, layout = self._reader, self._reader.layout
         if self._ordered.position >= self._tail:
-            reader, position = self._reader, self._ordered.position
+            self._epoch = layout.view.epoch
+            position = self._ordered.position
             tail = await wait_for_more(reader.positions, reader.budget, position)
             if tail is None:
                 return ()
             self._tail = tail
         items = await self._ordered.next(self._tail)
+        if items and layout.view.epoch != self._epoch and layout.view.writer is not None:
+            # The tail may be above the confirmed entries: a sequencer that was replaced by an
+            # exclusive writer granted the positions between them.
+            self._ordered.go_to(items[0].position)
+            self._tail = 0
+            return ()
         hole = None if self._passes_holes else _first_hole(items)
         if hole is None:
             self._waits = 0
