@@ -66,7 +66,7 @@ class TopView(App[None]):
         Binding("ctrl+c", "quit", show=False, priority=True),
         ("s", "sort", "Sort"),
         ("r", "reverse", "Reverse"),
-        ("slash", "filter", "Filter"),
+        Binding("slash", "filter", "Filter", priority=True),  # the next keys belong to the field
         ("p", "pause", "Pause"),
         ("escape", "back", "Back"),
     ]
@@ -188,7 +188,7 @@ class TopView(App[None]):
         self._one = str(event.row_key.value)
         self.query_one("#logs").display = False
         self.query_one("#one").display = True
-        self.query_one("#one").focus()
+        self.set_focus(self.query_one("#one"))
         self._show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -209,7 +209,7 @@ class TopView(App[None]):
         self.query_one("#one").display = False
         logs = self.query_one("#logs")
         logs.display = True
-        logs.focus()
+        self.set_focus(logs)
         self._show()
 
     def action_sort(self) -> None:
@@ -226,7 +226,7 @@ class TopView(App[None]):
         """Ask for a text that the names must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
-        self.set_focus(field)  # at once, unlike focus(): the next keys belong to the field
+        self.set_focus(field)  # at once, unlike focus()
 
     def action_pause(self) -> None:
         """Pause or resume polling."""
