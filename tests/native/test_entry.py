@@ -74,6 +74,11 @@ def test_entry_refuses_invalid_values() -> None:
         Entry(0, b"", TIME.replace(tzinfo=None))
 
 
+def test_entry_cannot_be_appended(memory: zlog.Store) -> None:
+    with pytest.raises(TypeError, match="must be bytes, not Entry"):
+        zlog.Log.create(memory, "orders").append(ENTRY)  # its tags would be lost
+
+
 def test_garbage_collector_does_not_track_entries() -> None:
     assert not gc.is_tracked(ENTRY)
 
@@ -86,6 +91,30 @@ def test_entry_outlives_its_log() -> None:
     del log, store
     gc.collect()
     assert [entry.data for entry in entries] == [b"%d" % i * 5000 for i in range(8)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_views_of_entries_outlive_everything_else(compression: str) -> None:
+    expected = [b"%d" % i * 5000 for i in range(100)]
+    with zlog.connect("mem://") as store:
+        log = zlog.Log.create(store, "orders", width=2, compression=compression)
+        log.append_many(expected)
+        views = [memoryview(item) for item in log.read_range() if isinstance(item, Entry)]
+    del log, store
+    gc.collect()
+    assert views == expected
+    assert views[0].readonly
+
+
+def test_kept_entries_do_not_keep_replies(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+    log.append_many([b"data"] * 4)
+    entries = []
+    for item in log.read_range():
+        assert isinstance(item, Entry)
+        assert not isinstance(memoryview(item).obj, bytes), "the data was copied"
+        entries.append(item)
+    assert all(isinstance(memoryview(entry).obj, bytes) for entry in entries)
 
 
 def test_items_iterate_over_consecutive_batches() -> None:

@@ -171,8 +171,8 @@ cdef class ColumnWindow:
                     item = settled[cell.position]
                 if isinstance(item, Entry):
                     scattered = True  # the entry is not in a reply
-                    cell.data = PyBytes_AS_STRING((<Entry> item).data)
-                    cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
+                    content = (<Entry> item).content
+                    cell.data, cell.size = content.data(), content.size()
                     cell.timestamp = (<Entry> item).us
                     own = (<Entry> item).tags
                 elif state != WRITTEN:
@@ -226,9 +226,8 @@ def entry_columns(
     for item in entries:
         entry = item
         cell.position, cell.timestamp = entry.position, entry.us
-        cell.data = PyBytes_AS_STRING(entry.data)
-        cell.size = <size_t> PyBytes_GET_SIZE(entry.data)
-        total += PyBytes_GET_SIZE(entry.data)
+        cell.data, cell.size = entry.content.data(), entry.content.size()
+        total += <Py_ssize_t> entry.content.size()
         cells.push_back(cell)
     if total > 0x7FFFFFFF:
         raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")

@@ -1,8 +1,11 @@
 """The entries that readers receive. They are small, because a reader makes millions of them."""
 
 cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.datetime cimport import_datetime, timedelta_new
 from libc.stdint cimport uint64_t
+
+from zlog._native.host cimport view_of
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -29,6 +32,10 @@ cdef uint64_t known_us = 0
 cdef object known_time = EPOCH_ZERO
 
 
+cdef tuple fields_of(Entry entry):
+    return entry.at, data_of(entry), time_of(entry.us)
+
+
 cdef object time_of(uint64_t us):
     global known_us, known_time
     if us != known_us:
@@ -37,14 +44,18 @@ cdef object time_of(uint64_t us):
     return known_time
 
 
-# An entry takes two allocations, for itself and for its data. Its position and time become objects
-# only on access. It refers to no object that can refer back, so the garbage collector ignores it.
+# Position, time and data become objects only on access. The entries that an iterator returned last
+# refer to their data in a reply (Items in window.pyx); all others have a copy. An entry refers to no
+# object that can refer back, so the garbage collector ignores it.
 @cython.final
 @cython.freelist(1024)
 @cython.no_gc
 @cython.total_ordering
 cdef class Entry:
     """One entry of a log. It behaves like a named tuple of position, data and timestamp.
+
+    ``memoryview(entry)`` is a view of its data. In a loop over the entries of a log, making a view
+    copies nothing, but a view that is kept also keeps the reply that contains the entry.
 
     Attributes:
         position: the entry's position, 0 ≤ position < 2**63.
@@ -65,12 +76,17 @@ cdef class Entry:
         timestamp not None: datetime,
         tags: Iterable[str] = (),
     ):
-        self.at, self.data, self.tags = position, data, tuple(tags)
+        self.at, self.owner, self.tags = position, data, tuple(tags)
+        self.content = view_of(data)
         self.us = (timestamp - EPOCH_ZERO) // MICROSECOND
 
     @property
     def position(self) -> int:
         return self.at
+
+    @property
+    def data(self) -> bytes:
+        return data_of(self)
 
     @property
     def end(self) -> int:
@@ -80,44 +96,44 @@ cdef class Entry:
     def timestamp(self) -> datetime:
         return time_of(self.us)
 
-    cdef tuple fields(self):
-        return self.at, self.data, time_of(self.us)
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        data = <void*> self.content.data()
+        PyBuffer_FillInfo(buffer, self.owner, data, <Py_ssize_t> self.content.size(), True, flags)
 
     def __len__(self) -> int:
         return 3
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.fields())
+        return iter(fields_of(self))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.fields()[index]
+        return fields_of(self)[index]
 
     def __eq__(self, other):
         cdef Entry that
         if isinstance(other, Entry):
             that = <Entry> other
-            if self.at != that.at or self.us != that.us or self.data != that.data:
+            if self.at != that.at or self.us != that.us or self.content != that.content:
                 return False
             return self.tags == that.tags or set(self.tags) == set(that.tags)
-        return self.fields() == other if isinstance(other, tuple) else NotImplemented
+        return fields_of(self) == other if isinstance(other, tuple) else NotImplemented
 
     def __lt__(self, other: Entry | tuple[Any, ...]) -> bool:
-        return self.fields() < tuple(other) if isinstance(other, (Entry, tuple)) else NotImplemented
+        return fields_of(self) < tuple(other) if isinstance(other, (Entry, tuple)) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.fields())
+        return hash(fields_of(self))
 
     def __reduce__(self):
-        return Entry, (*self.fields(), self.tags)
+        return Entry, (*fields_of(self), self.tags)
 
     def _asdict(self) -> dict[str, Any]:
-        return dict(zip(self._fields, self.fields()))
+        return dict(zip(self._fields, fields_of(self)))
 
     def _replace(self, **fields) -> Entry:
         return Entry(**{**self._asdict(), "tags": self.tags, **fields})
 
     def __repr__(self):
         tags = f", tags={self.tags!r}" if self.tags else ""
-        return (
-            f"Entry(position={self.at!r}, data={self.data!r}, timestamp={time_of(self.us)!r}{tags})"
-        )
+        at, data, time = fields_of(self)
+        return f"Entry(position={at!r}, data={data!r}, timestamp={time!r}{tags})"

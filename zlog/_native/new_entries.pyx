@@ -7,6 +7,8 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, uint32_t
 from libcpp.string cimport string
 
+from zlog._native.entry cimport Entry
+
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,9 +64,11 @@ cdef object buffer_of(item):
     if isinstance(item, str):
         raise TypeError("an entry must be bytes, not str: encode it first, as in text.encode()")
     try:
-        return memoryview(item)
+        if not isinstance(item, Entry):  # its tags would be lost
+            return memoryview(item)
     except TypeError:
-        raise TypeError(f"an entry must be bytes, not {item!r}") from None
+        pass
+    raise TypeError(f"an entry must be bytes, not {item!r}")
 
 
 def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:

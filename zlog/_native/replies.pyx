@@ -214,7 +214,8 @@ cdef class ReadReply:
         """Return the entry as readers receive it."""
         cdef Entry entry = Entry.__new__(Entry)
         entry.at, entry.us = position, self.decoded.timestamps[self.at(i)]
-        entry.data, entry.tags = self.data(i), self.tags(i)
+        entry.owner, entry.tags = self.data(i), self.tags(i)
+        entry.content = view_of(<bytes> entry.owner)
         return entry
 
     def writer(self, Py_ssize_t i) -> bytes:

@@ -1,15 +1,16 @@
 """A window of positions, assembled from the replies of their stripe objects."""
 
 cimport cython
+from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from zlog._native.entry cimport Entry, new_entry
+from zlog._native.entry cimport Entry, data_of
 from zlog._native.mutex cimport forks
 from zlog._native.replies cimport UNANSWERED, WRITTEN, MacKey, ReadReply, decoded_reply
 from zlog._native.striping cimport Striping, striping_of
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from zlog._base.process import inherited_error
@@ -87,15 +88,25 @@ cdef class Window:
             position = places.next(position)
         return part.decoded.count
 
-    cdef inline Entry entry(self, Py_ssize_t at):
+    # Sets a new entry's fields. Its data stays in the reply.
+    cdef inline int fill(self, Entry entry, Py_ssize_t at) except -1:
         cdef Slot slot = self.slots[at]
         cdef ReadReply part = <ReadReply> self.parts[slot.part]
-        return new_entry(
-            self.start + <uint64_t> at,
-            part.decoded.data_of(slot.index),
-            part.decoded.timestamps[slot.index],
-            part.tags_at(slot.index),
-        )
+        entry.at = self.start + <uint64_t> at
+        entry.us = part.decoded.timestamps[slot.index]
+        entry.content = part.decoded.data_of(slot.index)
+        entry.owner = part
+        entry.tags = part.tags_at(slot.index) if part.decoded.tags.any() else ()
+        return 0
+
+    cdef Entry entry(self, Py_ssize_t at):
+        cdef Entry entry = Entry.__new__(Entry)
+        self.fill(entry, at)
+        data_of(entry)
+        return entry
+
+    def __iter__(self) -> Iterator[Entry | int | None]:
+        return Items([None, self].pop)
 
     def __len__(self) -> int:
         return <Py_ssize_t> self.states.size()
@@ -121,6 +132,11 @@ cdef class Window:
 cdef class Items:  # Generic[_Item]
     """An iterator over the items of batches. Its length hint counts the rest of the current batch.
 
+    The last four entries of a window refer to their data in a reply. After that, an entry that the
+    caller has dropped is used again. If the caller still has it, its data is copied, because a
+    small entry would otherwise keep a large reply in memory. (A loop over `enumerate` or `zip` has
+    up to two entries besides its own.)
+
     Args:
         more: a function that returns the next batch, which may be empty. If it returns None, the
             iteration ends. If it raises an exception, the iterator raises it and then ends.
@@ -129,6 +145,7 @@ cdef class Items:  # Generic[_Item]
     cdef object more
     cdef object batch   # the current batch
     cdef Window window  # the current batch, if it is a window full of entries
+    cdef list recent    # the last four entries that were returned from `window`; None at first
     cdef Py_ssize_t at
     cdef Py_ssize_t count
     cdef bint busy
@@ -147,15 +164,38 @@ cdef class Items:  # Generic[_Item]
 
     def __next__(self) -> _Item:
         cdef Py_ssize_t at
+        cdef Entry entry
         if self.born != forks:
             raise inherited_error("this iterator")
         while self.at >= self.count:
             self.take()
         at = self.at
         self.at += 1
-        if self.window is not None:
-            return self.window.entry(at)
-        return self.batch[at]
+        if self.window is None:
+            return self.batch[at]
+        entry = self.released(at % 4)
+        if entry is None:
+            entry = self.recent[at % 4] = Entry.__new__(Entry)
+        self.window.fill(entry, at)
+        return entry
+
+    def __dealloc__(self):
+        self.release_all()
+
+    # Returns a recent entry if the caller has dropped it. Otherwise copies its data.
+    cdef inline Entry released(self, Py_ssize_t i):
+        cdef Entry entry = <Entry> self.recent[i]
+        if entry is None or Py_REFCNT(entry) == 2:  # in `recent` and here
+            return entry
+        data_of(entry)
+        return None
+
+    cdef int release_all(self) except -1:
+        cdef Py_ssize_t i
+        if self.recent is not None:
+            for i in range(4):
+                self.released(i)
+        return 0
 
     cdef int take(self) except -1:
         """Get the next batch. The iterator ends after an error, or if there is no batch."""
@@ -163,6 +203,8 @@ cdef class Items:  # Generic[_Item]
             raise ValueError("the iterator is in use by another call")
         if self.over:
             raise StopIteration
+        self.release_all()
+        self.recent = [None] * 4
         self.busy = self.over = True
         try:
             batch = self.more()
