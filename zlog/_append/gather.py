@@ -21,6 +21,7 @@ from zlog._append.append import Appender
 from zlog._append.rounds import (
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
+    ROUNDS_MAX,
     Failed,
     RoundPolicy,
     interrupted,
@@ -107,11 +108,13 @@ class Coalescer:
     def _send(self) -> None:
         gathering, quickly = self._gathering, self._timeout is None or self._timeout >= 1
         share = self._policy.share(len(gathering) + self._under_way)
-        while len(gathering) and self._may_begin():
+        begun = 0  # some stores execute a round at once, and the loop's other tasks must run too
+        while len(gathering) and begun < ROUNDS_MAX and self._may_begin():
             entries, appends, late = gathering.take(share, ROUND_BYTES_MAX)
             if late:
                 gathering.complete(late, [not_sent() for _ in late])
             if entries:
+                begun += 1
                 self._under_way += len(appends)
                 if not (quickly and self._quick.begin(entries, appends)):
                     self._begin_task(entries, appends)

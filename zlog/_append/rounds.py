@@ -16,7 +16,7 @@ E = TypeVar("E", bound=BaseException)
 ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
 
-_ROUNDS_MAX = 2
+ROUNDS_MAX = 2
 """How many rounds may be in flight: one that the store works on, and one on its way. If the store
 is on this machine's disk, a small round is in flight alone, because the disk syncs once per
 round."""
@@ -35,11 +35,11 @@ class RoundPolicy:
 
     def rounds_max(self, entries: int) -> int:
         """Return how many rounds may be in flight."""
-        return 1 if self._on_disk and entries <= _ROUND_ENTRIES_SPLIT else _ROUNDS_MAX
+        return 1 if self._on_disk and entries <= _ROUND_ENTRIES_SPLIT else ROUNDS_MAX
 
     def share(self, entries: int) -> int:
         """Return how many entries the next round takes."""
-        return min(max(-(-entries // _ROUNDS_MAX), _ROUND_ENTRIES_SPLIT), ROUND_ENTRIES_MAX)
+        return min(max(-(-entries // ROUNDS_MAX), _ROUND_ENTRIES_SPLIT), ROUND_ENTRIES_MAX)
 
 
 class _Outcome(Protocol):

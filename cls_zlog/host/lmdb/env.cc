@@ -43,23 +43,6 @@ bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
 }
 
-// The lock that a writer takes before LMDB's.
-class WriterLock {
- public:
-  ~WriterLock() {
-    if (shared_ != nullptr) shared_->unlock_for_writing();
-  }
-  int take(SharedSequencer* shared, bool wait) {
-    const int error = shared->lock_for_writing(wait);
-    if (error == 0) shared_ = shared;
-    return error;
-  }
-  void keep() { shared_ = nullptr; }
-
- private:
-  SharedSequencer* shared_ = nullptr;
-};
-
 bool file_system_full(const std::string& directory) {
   std::error_code unknown;
   return std::filesystem::space(directory, unknown).available < kFullBytes;
@@ -374,7 +357,7 @@ int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo
   } else if (shared_ == nullptr || !lock.try_lock()) {
     return -EBUSY;
   }
-  WriterLock turn;
+  SharedSequencer::WriterLock turn;
   if (!reads && shared_ != nullptr) {
     if (damaged_) return -EIO;  // its finder has kept the lock
     if (const int error = turn.take(shared_.get(), wait)) return error;

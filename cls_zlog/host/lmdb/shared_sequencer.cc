@@ -296,13 +296,17 @@ bool SharedSequencer::wait_for_change(uint32_t key, std::chrono::milliseconds ti
   return *seen != before;
 }
 
-int SharedSequencer::lock_for_writing(bool wait) {
-  pthread_mutex_t* mutex = &region_->writing;
-  const int error = wait ? ::pthread_mutex_lock(mutex) : ::pthread_mutex_trylock(mutex);
-  return error == EOWNERDEAD ? -::pthread_mutex_consistent(mutex) : -error;
+int SharedSequencer::WriterLock::take(SharedSequencer* shared, bool wait) {
+  pthread_mutex_t* mutex = &shared->region_->writing;
+  int error = wait ? ::pthread_mutex_lock(mutex) : ::pthread_mutex_trylock(mutex);
+  if (error == EOWNERDEAD) error = ::pthread_mutex_consistent(mutex);
+  if (error == 0) shared_ = shared;
+  return -error;
 }
 
-void SharedSequencer::unlock_for_writing() { ::pthread_mutex_unlock(&region_->writing); }
+SharedSequencer::WriterLock::~WriterLock() {
+  if (shared_ != nullptr) ::pthread_mutex_unlock(&shared_->region_->writing);
+}
 
 bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {
   const uint64_t noted = region_->transactions;

@@ -51,10 +51,18 @@ class SharedSequencer {
   // Waits until the counter differs from `seen`, and updates `seen`. Returns false after `timeout`.
   bool wait_for_change(uint32_t key, std::chrono::milliseconds timeout, uint32_t* seen);
 
-  // Locks and unlocks the database for a writer, before and after LMDB does. LMDB can only wait for
-  // its own lock. If `wait` is false, returns EBUSY while another thread or process holds the lock.
-  int lock_for_writing(bool wait);
-  void unlock_for_writing();
+  // The lock of the database that a writer takes before LMDB's, which can only be waited for.
+  class WriterLock {
+   public:
+    ~WriterLock();
+    // Unless `wait` is set, returns EBUSY while another thread or process holds the lock.
+    int take(SharedSequencer* shared, bool wait);
+    // Holds the lock until this thread ends.
+    void keep() { shared_ = nullptr; }
+
+   private:
+    SharedSequencer* shared_ = nullptr;
+  };
 
   // The file records for which database the positions were granted: the database's incarnation, and
   // its number of transactions after its users' last change. If the database was restored from a
