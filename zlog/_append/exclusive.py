@@ -39,8 +39,7 @@ from zlog._append.rounds import (
     interrupted,
 )
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
-from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply, deadline_of
+from zlog._base.io import Call, Reply, Started, deadline_of
 from zlog._base.monitor import explain
 from zlog._base.options import compression_of
 from zlog._base.refusals import from_code
@@ -56,6 +55,10 @@ _STALE = (Code.STALE_EPOCH, -errno.ENOENT)
 
 _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 """Answers after which no entry of a round is stored or ever will be."""
+
+
+Begun = tuple[list[Call], Started]
+"""The writes of a round."""
 
 
 class Exclusive(ABC):
@@ -164,28 +167,37 @@ class Exclusive(ABC):
     def _troubled(self) -> bool:
         return self._stale or self._full is not None or self._error is not None
 
-    async def run(self) -> None:
-        """Send a round, resolve the entries that have ended, and start further rounds."""
+    async def run(self, sent: Round | None = None, begun: Begun | None = None) -> None:
+        """Send a round, resolve the entries that have ended, and start further rounds.
+
+        ``sent`` is the round, if it was taken before, and ``begun`` its writes.
+        """
         confirmed = self.confirmed
-        taken: Round | None = None
-        opened = False
+        if sent is None:
+            opened = False
+            try:
+                if self._broken:
+                    await self._reopen()
+                opened = True
+            finally:
+                with self._mutex:
+                    self._starting -= 1
+                    sent = self._take() if opened else None
         try:
-            if self._broken:
-                await self._reopen()
-            opened = True
+            if sent is not None:
+                await self._send(sent, begun)
         finally:
-            with self._mutex:
-                self._starting -= 1
-                if opened:
-                    taken = self._take()
-        try:
-            if taken is not None:
-                await self._send(taken)
-            if self.confirmed > confirmed:
-                self.layout.head.announce()
-        finally:
-            self._resolve()
-            self.start()
+            self.go_on(confirmed)
+
+    def go_on(self, confirmed: int) -> None:
+        """Resolve the entries that have ended, and start further rounds.
+
+        ``confirmed`` is the end of the confirmed entries before the last round.
+        """
+        if self.confirmed > confirmed:
+            self.layout.head.announce()
+        self._resolve()
+        self.start()
 
     def _take(self) -> Round | None:
         if self._troubled or self._broken:
@@ -227,13 +239,16 @@ class Exclusive(ABC):
         self._waiting_entries -= len(made.entries)
         return made
 
-    async def _send(self, sent: Round) -> None:
+    async def _send(self, sent: Round, begun: Begun | None) -> None:
         view = self._view  # does not change while a round is under way
         replies: Sequence[Reply] = ()
         error: ZlogError | None = interrupted()
         try:
             deadline = deadline_of(self._io, self._timeout)
-            replies = await self._write(view, sent, deadline)
+            calls, started = begun or self._begin(view, sent)
+            replies = await started.finish(deadline)
+            if any(reply.code for reply in replies):
+                replies = await answers(self._io, calls, replies, deadline)
             error = None
             bad = [reply.code for reply in replies if reply.code not in (Code.OK, *_ELSEWHERE)]
             if bad:
@@ -244,16 +259,10 @@ class Exclusive(ABC):
         except ZlogError as failure:
             error = failure
         finally:
-            with self._mutex:
-                sent.under_way = False
-                self._under_way -= 1
-                self._under_way_entries -= len(sent.entries)
-                self._decide(view, sent, replies, error)
-                recover = self._troubled and not self._under_way
-            if recover:  # also after Ctrl-C, which makes the submitted entries fail
+            if self._end(view, sent, replies, error):  # also after Ctrl-C, which fails the entries
                 await self._recover()
 
-    async def _write(self, view: View, sent: Round, deadline: Deadline) -> Sequence[Reply]:
+    def _begin(self, view: View, sent: Round) -> Begun:
         stripe = view.live_stripe
         requests = encode_writes(
             view.epoch,
@@ -270,10 +279,18 @@ class Exclusive(ABC):
         )
         refs = self.layout.objects(view, stripe)
         calls = [Call(refs[index].name, "write", request) for index, request in requests]
-        replies = await self._io.execute(calls, deadline)
-        if any(reply.code for reply in replies):
-            replies = await answers(self._io, calls, replies, deadline)
-        return replies
+        return calls, self._io.start(calls)
+
+    def _end(
+        self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None
+    ) -> bool:
+        """Note the outcome of a round. Returns whether to call :meth:`_recover`."""
+        with self._mutex:
+            sent.under_way = False
+            self._under_way -= 1
+            self._under_way_entries -= len(sent.entries)
+            self._decide(view, sent, replies, error)
+            return self._troubled and not self._under_way
 
     def _decide(
         self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None

@@ -6,17 +6,19 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 from zlog._append.append import Appender
-from zlog._append.exclusive import Exclusive
+from zlog._append.exclusive import Begun, Exclusive
 from zlog._append.ownership import Ownership
 from zlog._append.quota import RECOUNT_SECONDS, WriterLimits
 from zlog._append.rounds import (
+    QUICK_SECONDS,
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
     Pending,
+    Round,
     again,
     not_confirmed,
     not_sent,
@@ -24,6 +26,7 @@ from zlog._append.rounds import (
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._io import drive
+from zlog._native.calls import Calls
 from zlog._native.gather import Append, Gathering
 from zlog._native.mutex import Mutex, begin_call, reentrant_call
 from zlog._native.new_entries import NewEntry, entries_owned
@@ -79,9 +82,54 @@ class AsyncioAppends(Exclusive):
         self._failed = error if len(self._gathering) else None
 
     def spawn(self) -> None:
-        agent = self._loop.create_task(self.run())
+        if self._broken:
+            self._create_task(self.run())
+            return
+        with self._mutex:
+            self._starting -= 1
+            sent = self._take()
+        if sent is None:
+            self.go_on(self.confirmed)
+        else:
+            self._send_quickly(sent)
+
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
+        agent = self._loop.create_task(work)
         self._agents.add(agent)
         agent.add_done_callback(self._agents.discard)
+
+    def _send_quickly(self, sent: Round) -> None:
+        """Send a round. A task continues if a reply is late or not OK."""
+        view, confirmed = self._view, self.confirmed
+        try:
+            begun = self._begin(view, sent)
+        except ZlogError:
+            self._create_task(self.run(sent))  # gets the error again, and handles it
+            return
+        started = begun[1]
+        assert isinstance(started, Calls)
+
+        def ended() -> None:
+            late.cancel()
+            if not started.all_ok:
+                self._create_task(self.run(sent, begun))
+            elif self._end(view, sent, started.replies, None):
+                self._create_task(self._recover_and_go_on(confirmed))
+            else:
+                self.go_on(confirmed)
+
+        def hand_over() -> None:
+            started.on_end(None)
+            self._create_task(self.run(sent, begun))
+
+        late = self._loop.call_later(QUICK_SECONDS, hand_over)
+        started.on_end(ended)
+
+    async def _recover_and_go_on(self, confirmed: int) -> None:
+        try:
+            await self._recover()
+        finally:
+            self.go_on(confirmed)
 
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
@@ -222,10 +270,10 @@ class BlockingAppends(Exclusive):
             if outermost:
                 self._runners.discard(runner)
 
-    async def run(self) -> None:
+    async def run(self, sent: Round | None = None, begun: Begun | None = None) -> None:
         """Send a round; see :class:`Exclusive`."""
         with self.running():
-            await super().run()
+            await super().run(sent, begun)
 
     def check_caller(self) -> None:
         """Raise ReentrantCall if the caller's own thread is sending a round."""

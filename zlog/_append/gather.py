@@ -19,6 +19,7 @@ from functools import partial
 
 from zlog._append.append import Appender
 from zlog._append.rounds import (
+    QUICK_SECONDS,
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
     ROUNDS_MAX,
@@ -61,10 +62,9 @@ class Coalescer:
         self._io = io
         self._timeout = timeout
         self._loop = loop = asyncio.get_running_loop()
-        self._gathering = Gathering(
-            loop, self._send, appender, _WAITING_BYTES_MAX, timeout, world_of(loop).clock
-        )
-        self._quick = QuickRounds(loop, io, appender, world_of(loop).clock, self._quick_over)
+        clock = world_of(loop).clock
+        self._gathering = Gathering(loop, self._send, appender, _WAITING_BYTES_MAX, timeout, clock)
+        self._quick = QuickRounds(loop, io, appender, clock, QUICK_SECONDS, self._quick_over)
         self._tasks: set[asyncio.Task[Sequence[int] | Failed]] = set()  # each sends a round
         self._under_way = 0  # the number of entries in the rounds in flight
         self._checking: asyncio.TimerHandle | None = None

@@ -21,6 +21,9 @@ ROUNDS_MAX = 2
 is on this machine's disk, a small round is in flight alone, because the disk syncs once per
 round."""
 
+QUICK_SECONDS = 0.25
+"""How long a round on an event loop waits for replies to its writes before a task does."""
+
 _ROUND_ENTRIES_SPLIT = 512
 """Up to this many entries are sent in one round, because a sync of the store costs more than the
 work that could overlap with it. More entries are split evenly, so that while the store works on one

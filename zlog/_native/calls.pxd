@@ -7,9 +7,10 @@ cdef class Calls:
     cdef object loop
     cdef readonly object handle  # object
     cdef object under_way  # gives the calls up
-    cdef list replies
+    cdef readonly object replies  # list[Reply]
     cdef Py_ssize_t left  # how many replies are missing
     cdef object over  # the future that finish() waits for
+    cdef object callback  # called instead
 
     cdef int expect(self, Py_ssize_t count) except -1
     # Waits for the missing replies no longer.

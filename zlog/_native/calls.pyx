@@ -8,7 +8,7 @@ from zlog._native.completions cimport CompletionQueue, reply_of
 from zlog._native.host cimport CppCompletion
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from zlog._base.deadline import Deadline
@@ -36,15 +36,27 @@ cdef class Calls:
         return 0
 
     cdef int end(self) except -1:
-        if self.over is not None and not self.over.done():
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
+        elif self.over is not None and not self.over.done():
             self.over.set_result(None)
         return 0
+
+    def on_end(self, callback: Callable[[], object] | None) -> None:
+        """Call a function once all replies have come. None takes the last function back."""
+        self.callback = callback
 
     cdef int give_up(self) except -1:
         if self.left and self.under_way is not None:
             self.under_way.give_up()
         self.left = 0
         return 0
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether all replies have come and are OK."""
+        return not any(code for code, _ in self.replies)
 
     def finish(self, deadline: Deadline) -> Coroutine[Any, Any, list[Reply]]:
         """Wait for the replies, and return them in order: TIMED_OUT for those that are missing."""

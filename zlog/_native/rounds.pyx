@@ -33,9 +33,6 @@ cdef enum RoundState:
     ENDED
 
 
-cdef double WRITE_SECONDS = 0.25  # after which a task waits for the replies
-
-
 # What rounds need to know of a view.
 cdef class Target:
     cdef object view
@@ -127,9 +124,8 @@ cdef class QuickRound(Calls):
     cdef int end(self) except -1:
         if self.state != WRITING:
             return Calls.end(self)
-        for code, _ in self.replies:
-            if code != 0:
-                return self.rounds.over(self, hand_over=True)
+        if not self.all_ok:
+            return self.rounds.over(self, hand_over=True)
         appender = self.rounds.appender
         appender.rolls.note(self.target.view, self.replies, self.first + len(self.entries))
         appender.announce()
@@ -144,6 +140,7 @@ cdef class QuickRounds:
     cdef object io
     cdef object loop
     cdef object clock
+    cdef double quick_seconds  # after which a task waits for the replies
     cdef object on_end
     cdef set rounds
     cdef Target target  # of the newest view
@@ -154,10 +151,12 @@ cdef class QuickRounds:
         io: AsyncioIo,
         appender: Appender,
         clock: Callable[[], float] | None,
+        double quick_seconds,
         on_end: Callable[[QuickRound, bool], object],
     ):
         """Start rounds for ``appender``. ``on_end(round, handed_over)`` is called once for each."""
         self.loop, self.io, self.clock, self.on_end = loop, io, clock, on_end
+        self.quick_seconds = quick_seconds
         self.appender, self.layout = appender, appender.layout
         self.rounds, self.target = set(), Target.__new__(Target)
 
@@ -200,7 +199,7 @@ cdef class QuickRounds:
         cdef QuickRound round
         cdef double now = self.now()
         for round in [*self.rounds]:
-            if now >= (round.due if round.state == GRANTING else round.began + WRITE_SECONDS):
+            if now >= (round.due if round.state == GRANTING else round.began + self.quick_seconds):
                 if round.state == GRANTING:
                     self.layout.outage.failed(round.target.epoch, round.began)
                 self.over(round, hand_over=True)
