@@ -3,7 +3,8 @@
 Data that is already contiguous is not copied.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.string_view cimport string_view
@@ -24,12 +25,76 @@ if TYPE_CHECKING:
     from zlog.entry import Gap
 
 
-# An entry on its way into the columns.
-cdef struct Cell:
-    uint64_t position
-    uint64_t timestamp
-    const char* data
-    size_t size
+# Columns that grow entry by entry. The memory of the added data must stay valid.
+@cython.final
+cdef class ColumnBuilder:
+    cdef bytes positions, timestamps, offsets  # with space for `count_max` entries
+    cdef size_t count
+    cdef uint64_t total
+    cdef vector[string_view] pieces  # of the data; adjacent entries are in one piece
+
+    def __cinit__(self, size_t count_max):
+        self.positions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count_max))
+        self.timestamps = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count_max))
+        self.offsets = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (4 * (count_max + 1)))
+        (<int32_t*> PyBytes_AS_STRING(self.offsets))[0] = 0
+
+    # Adds an entry. Returns False if it does not fit into `bytes_max`; the first always fits.
+    cdef bint add(
+        self, uint64_t position, uint64_t timestamp, string_view data, uint64_t bytes_max
+    ) except -1:
+        cdef size_t i = self.count
+        cdef string_view* last = NULL
+        if self.total + data.size() > bytes_max and i > 0:
+            return False
+        if data.size() > 0:
+            if not self.pieces.empty():
+                last = &self.pieces.back()
+            if last != NULL and last.data() + last.size() == data.data():
+                last[0] = string_view(last.data(), last.size() + data.size())
+            else:
+                self.pieces.push_back(data)
+        self.total += data.size()
+        (<int64_t*> PyBytes_AS_STRING(self.positions))[i] = <int64_t> position
+        (<int64_t*> PyBytes_AS_STRING(self.timestamps))[i] = <int64_t> min(
+            timestamp, <uint64_t> 0x7FFFFFFFFFFFFFFF
+        )
+        (<int32_t*> PyBytes_AS_STRING(self.offsets))[i + 1] = <int32_t> self.total
+        self.count += 1
+        return True
+
+    # Returns positions, timestamps, offsets and data. If `reply` has all data, it is not copied.
+    cdef tuple columns(self, reply):
+        cdef bytes copied
+        cdef char* to
+        cdef size_t count = self.count
+        cdef string_view piece
+        data = None
+        if isinstance(reply, Payload) and self.pieces.size() == 1:
+            data = part_of(reply, self.pieces[0])
+        if data is None:
+            copied = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> self.total)
+            to = PyBytes_AS_STRING(copied)
+            with nogil:
+                for piece in self.pieces:
+                    memcpy(to, piece.data(), piece.size())
+                    to += piece.size()
+            data = memoryview(copied)
+        return (
+            memoryview(self.positions).cast("q")[:count],
+            memoryview(self.timestamps).cast("q")[:count],
+            memoryview(self.offsets).cast("i")[:count + 1],
+            data,
+        )
+
+
+# Returns a piece of a reply without a copy, or None if the piece is not in the reply.
+cdef object part_of(reply, string_view piece):
+    cdef string_view content = reply_view(reply)
+    cdef Py_ssize_t begin = piece.data() - content.data()
+    cdef Py_ssize_t end = begin + <Py_ssize_t> piece.size()
+    inside = 0 <= begin and end <= <Py_ssize_t> content.size()
+    return memoryview(reply)[begin:end] if inside else None
 
 
 cdef class ColumnWindow:
@@ -123,19 +188,15 @@ cdef class ColumnWindow:
             and ranges of trimmed positions. Then the position to continue at, or None at the end.
             Last, the tags of each entry, or None if they were not requested.
         """
-        cdef vector[Cell] cells
-        cdef Cell cell
-        cdef ReadReply part
-        cdef uint32_t row
-        cdef uint64_t unit
+        cdef ColumnBuilder out
+        cdef ReadReply part, last = None  # the last part with an entry
+        cdef uint64_t position, row, unit_end
+        cdef uint64_t unit = <uint64_t> 1 << self.striping.shift
         cdef size_t at
-        cdef uint64_t total = 0
         cdef size_t k = 0, parts = self.firsts.size(), over = 0, wanted = 0
         cdef vector[uint64_t] rows, counts
-        cdef bint scattered = False
         cdef uint8_t state
-        cdef string_view content
-        cdef int from_reply = -1
+        cdef bint added
         cdef list gaps = []  # one list per row of positions without an entry
         cdef bint in_gap = False
         cdef tuple own = ()
@@ -149,89 +210,65 @@ cdef class ColumnWindow:
             wanted += counts[at] - min(rows[at], counts[at])
             if self.position(at, rows[at]) < self.position(k, rows[k]):
                 k = at
-        cells.reserve(wanted)
+        out = ColumnBuilder(wanted)
         next_start = None
         while over < parts and next_start is None:  # take the objects' units in turn
             part = <ReadReply> self.parts[k]
             over = over + 1 if rows[k] >= counts[k] else 0
-            cell.position = self.position(k, rows[k])
-            unit = cell.position >> self.striping.shift
-            while rows[k] < counts[k] and cell.position >> self.striping.shift == unit:
-                row = <uint32_t> rows[k]
+            row, position = rows[k], self.position(k, rows[k])
+            unit_end = min(counts[k], row + unit - position % unit)
+            while row < unit_end:
                 state = part.states[row]
-                item = None
                 if state == WRITTEN:
-                    content = part.decoded.data_of(row)
-                    cell.data, cell.size = content.data(), content.size()
-                    cell.timestamp = part.decoded.timestamps[row]
+                    added = out.add(
+                        position,
+                        part.decoded.timestamps[<uint32_t> row],
+                        part.decoded.data_of(<uint32_t> row),
+                        bytes_max,
+                    )
                     if tags is not None:
-                        own = part.tags_at(row)
-                    from_reply = <int> k
-                elif state != TRIMMED:
-                    item = settled[cell.position]
-                if isinstance(item, Entry):
-                    scattered = True  # the entry is not in a reply
-                    content = (<Entry> item).content
-                    cell.data, cell.size = content.data(), content.size()
-                    cell.timestamp = (<Entry> item).us
+                        own = part.tags_at(<uint32_t> row)
+                    last = part
+                else:
+                    item = None if state == TRIMMED else settled[position]
+                    if not isinstance(item, Entry):
+                        if not in_gap:
+                            gaps.append([])
+                        add_gap(gaps[-1], position, item)
+                        in_gap = True
+                        row += 1
+                        position += 1
+                        continue
                     own = (<Entry> item).tags
-                elif state != WRITTEN:
-                    if not in_gap:
-                        gaps.append([])
-                    add_gap(gaps[-1], cell.position, item)
-                    in_gap = True
-                    rows[k] += 1
-                    cell.position += 1
-                    continue
-                if total + cell.size > bytes_max and not cells.empty():
-                    next_start = cell.position
+                    added = out.add(position, (<Entry> item).us, (<Entry> item).content, bytes_max)
+                if not added:
+                    next_start = position
                     break
                 in_gap = False
-                if not cells.empty():
-                    scattered |= cells.back().data + cells.back().size != cell.data
-                total += cell.size
-                cells.push_back(cell)
                 if tags is not None:
                     tags.append(own)
-                rows[k] += 1
-                cell.position += 1
+                row += 1
+                position += 1
+            rows[k] = row
             k = (k + 1) % parts
-        data = None
-        if self.with_data and not scattered and from_reply >= 0:
-            part = self.parts[from_reply]
-            data = self.piece(keeper(part.reply, part.plain), cells)
-        return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start, tags)
+        reply = None if last is None else keeper(last.reply, last.plain)
+        return (*out.columns(reply), gaps, next_start, tags)
 
     cdef uint64_t position(self, size_t part, uint64_t row):
         return self.striping.after(self.firsts[part], row)
-
-    cdef object piece(self, reply, const vector[Cell]& cells):
-        """Return the data of entries without a copy. They must be contiguous in one reply."""
-        cdef string_view content = reply_view(reply)
-        cdef const char* begin = cells.front().data
-        cdef const char* end = cells.back().data + cells.back().size
-        if isinstance(reply, Payload):
-            return memoryview(reply)[begin - content.data() : end - content.data()]
-        return None
 
 
 def entry_columns(
     list entries not None: list[Entry]
 ) -> tuple[memoryview, memoryview, memoryview, memoryview]:
     """Return positions, timestamps, offsets and data of entries, as :class:`ColumnWindow` does."""
-    cdef vector[Cell] cells
-    cdef Cell cell
-    cdef Py_ssize_t total = 0
+    cdef ColumnBuilder out = ColumnBuilder(len(entries))
     cdef Entry entry
     for item in entries:
         entry = item
-        cell.position, cell.timestamp = entry.position, entry.us
-        cell.data, cell.size = entry.content.data(), entry.content.size()
-        total += <Py_ssize_t> entry.content.size()
-        cells.push_back(cell)
-    if total > 0x7FFFFFFF:
-        raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
-    return columns_of(cells, None, total)
+        if not out.add(entry.position, entry.us, entry.content, 0x7FFFFFFF):
+            raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
+    return out.columns(None)
 
 
 # Adds a gap to a row, or None for a trimmed position.
@@ -243,35 +280,3 @@ cdef int add_gap(list row, uint64_t position, gap) except -1:
     else:
         row.append(range(position, position + 1))
     return 0
-
-
-# Positions, timestamps, offsets and data of entries. Pass `data` if it is already known.
-cdef tuple columns_of(const vector[Cell]& cells, data, Py_ssize_t total):
-    cdef size_t count = cells.size(), i
-    cdef bytes positions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))
-    cdef bytes timestamps = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))
-    cdef bytes offsets = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (4 * (count + 1)))
-    cdef bytes copied = b"" if data is not None else PyBytes_FromStringAndSize(NULL, total)
-    cdef bint copy = data is None
-    cdef int64_t* position = <int64_t*> PyBytes_AS_STRING(positions)
-    cdef int64_t* timestamp = <int64_t*> PyBytes_AS_STRING(timestamps)
-    cdef int32_t* offset = <int32_t*> PyBytes_AS_STRING(offsets)
-    cdef char* to = PyBytes_AS_STRING(copied)
-    cdef int32_t end = 0
-    with nogil:
-        offset[0] = 0
-        for i in range(count):
-            position[i] = <int64_t> cells[i].position
-            timestamp[i] = <int64_t> min(cells[i].timestamp, <uint64_t> 0x7FFFFFFFFFFFFFFF)
-            if copy:
-                memcpy(to + end, cells[i].data, cells[i].size)
-            end += <int32_t> cells[i].size
-            offset[i + 1] = end
-    if copy:
-        data = memoryview(copied)
-    return (
-        memoryview(positions).cast("q"),
-        memoryview(timestamps).cast("q"),
-        memoryview(offsets).cast("i"),
-        data,
-    )
