@@ -24,12 +24,17 @@ class Tracebacks:
             traceback.print_exc()
 
 
-def hush(main: ModuleType) -> None:
+def hush(main: ModuleType) -> bool:
     """Suppress errors of closed connections, if this process is a worker of Spark's daemon.
 
     Args:
         main: the module ``__main__`` of this process.
+
+    Returns:
+        Whether it is a worker.
     """
     program = getattr(main, "__spec__", None)
-    if program is not None and program.name == "pyspark.daemon":
+    worker = program is not None and program.name == "pyspark.daemon"
+    if worker:
         vars(main)["traceback"] = Tracebacks
+    return worker

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,11 +55,6 @@ class Task:
     tags: tuple[str, ...] | None = None
     match: Match = "any"
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns with their types."""
-        return pa.schema([pa.field(name, _TYPES[name]) for name in self.columns])
-
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a task. Reading the task again yields the same rows.
@@ -73,18 +66,11 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
         CorruptEntry: stored bytes are damaged.
         ForgedEntry: an entry has a wrong MAC.
     """
-    _spare_collector()
     for share in task.shares:
         if share.trimmed:
             yield from _gap_rows(task, share, Gap(share.start, share.end, GapKind.TRIMMED))
         else:
             yield from _read_share(task, share)
-
-
-@cache
-def _spare_collector() -> None:
-    """Exclude imported modules from garbage collection, which Spark's daemon runs for each task."""
-    gc.freeze()
 
 
 def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
@@ -166,7 +152,7 @@ def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
         "tags": lambda: pa.array(columns.tags, _TYPES["tags"]),
         "state": lambda: pa.repeat(_WRITTEN, count),
     }
-    return pa.record_batch([make[name]() for name in task.columns], schema=task.schema)
+    return pa.record_batch([make[name]() for name in task.columns], names=task.columns)
 
 
 def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
@@ -177,7 +163,7 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
             if not share.trimmed:
                 known["stripe"] = _indexes(array, share)
             arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in task.columns]
-            yield pa.record_batch(arrays, schema=task.schema)
+            yield pa.record_batch(arrays, names=task.columns)
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:
