@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _APPEND = 4096
 """The number of entries per append."""
 
+_WITHOUT_DATA = "position", "timestamp"
+"""The columns that are read without the others."""
+
 _WARMING = 2
 """Batches at the start of a query that are not counted: its code is still being compiled."""
 
@@ -84,8 +87,8 @@ class SparkLoads:
     def _open(self) -> zlog.Log:
         return zlog.Log.open(self.testbed.store, self.log, timeout=self.testbed.timeout)
 
-    def _table(self) -> DataFrame:
-        return self.spark.read.format("zlog").options(**self._options).load()
+    def _table(self, **options: str) -> DataFrame:
+        return self.spark.read.format("zlog").options(**self._options, **options).load()
 
     def batch(self, seconds: float) -> Slice:
         """Have Spark read the log."""
@@ -94,6 +97,19 @@ class SparkLoads:
     def parquet(self, seconds: float) -> Slice:
         """Have Spark read the files."""
         return self._repeat(lambda: _into_nothing(self.spark.read.parquet(self._parquet)), seconds)
+
+    def batch_without_data(self, seconds: float) -> Slice:
+        """Have Spark read the log without the entries' data."""
+        columns = ",".join(_WITHOUT_DATA)
+        return self._repeat(lambda: _into_nothing(self._table(columns=columns)), seconds)
+
+    def parquet_without_data(self, seconds: float) -> Slice:
+        """Have Spark read the same columns of the files."""
+
+        def read() -> None:
+            _into_nothing(self.spark.read.parquet(self._parquet).select(*_WITHOUT_DATA))
+
+        return self._repeat(read, seconds)
 
     def columns(self, seconds: float) -> Slice:
         """Read the log as columns."""
@@ -207,6 +223,11 @@ def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candi
             Candidate("read_range", "the library, an object for each entry", loads.range),
         ],
     )
+    yield (
+        "Spark reads positions and timestamps",
+        Candidate("Spark, zlog", "the option columns", loads.batch_without_data),
+        [Candidate("Spark, Parquet", "the same columns of files", loads.parquet_without_data)],
+    )
     how = "a call is a batch, from its planning to its commit; nothing is done with the rows"
     own = "rate-micro-batch, with as many rows and tasks, made up in the JVM"
     yield (
@@ -249,9 +270,9 @@ def spark(
     """Measure how fast Spark reads a log, and writes one.
 
     A batch read of all entries is compared with Spark's read of the same rows from Parquet files,
-    and with reads of the log without Spark. The batches of a streaming query are compared with
-    those of a source of Spark's own, which has as many tasks and rows and does no work. A batch
-    write is compared with the same write into files.
+    and with reads of the log without Spark; then again, without the entries' data. The batches of a
+    streaming query are compared with those of a source of Spark's own, which has as many tasks and
+    rows and does no work. A batch write is compared with the same write into files.
     """
     if entries <= _WARMING * per_batch:
         raise click.UsageError(f"--entries: less than {_WARMING + 1} batches of {per_batch}")

@@ -14,8 +14,8 @@ def test_spark_benchmark_runs(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} spark --entries 400 --per-batch 100"
     quick = "--width 2 --seconds 0.1 --rounds 1 --master local[2]"
     found = reports("bench", *words.split(), *quick.split(), seconds=400)
-    batch, stream, write = found
+    batch, without_data, stream, write = found
     assert limits_of(batch) == ["Spark, Parquet", "read_columns", "read_range"]
+    assert limits_of(without_data) == limits_of(write) == ["Spark, Parquet"]
     assert [limit["compare"] for limit in stream["limits"]] == ["latency"]
-    assert limits_of(write) == ["Spark, Parquet"]
     assert not (tmp_path / "store").exists()
