@@ -359,7 +359,7 @@ def test_spark_failure_prints_line_and_hint(
     *jvm, said, hint = result.err.splitlines()
     assert bool(jvm) is debug
     assert said.startswith("zlog: Spark failed: ParentNotDirectoryException: ")
-    assert hint.startswith("zlog: hint: See whether")
+    assert hint.startswith("zlog: hint: Check whether")
 
 
 def test_jvm_output_is_shown_on_start_failure(store: zlog.Store, log: zlog.Log) -> None:
