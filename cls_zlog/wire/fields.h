@@ -119,9 +119,8 @@ class Newest {
  private:
   template <typename T>
   static uint64_t amount(const T& value) {
-    uint64_t found = 0;  // fields of other types are not heeded
-    if constexpr (std::is_unsigned_v<T>) found = value;
-    return found;
+    if constexpr (std::is_unsigned_v<T>) return value;
+    return 0;  // fields of other types are not heeded
   }
   template <typename T>
   static uint64_t amount(const std::vector<T>& list) {
