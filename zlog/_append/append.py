@@ -128,7 +128,8 @@ class Appender:
             if isinstance(error, StoreTimeout):
                 await explain(self.layout.io, error)
             return Failed(error, work.acknowledged())
-        self.announce()
+        if not self.layout.view.sequencer:
+            self.layout.head.announce()
         return appended
 
     def quick(self, view: View) -> bool:
@@ -144,11 +145,6 @@ class Appender:
             number = self._number
             self._number += count
             return number
-
-    def announce(self) -> None:
-        """Notify readers of a log without a sequencer that entries were appended."""
-        if not self.layout.view.sequencer:
-            self.layout.head.announce()
 
     def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge if an entry is too large, or TypeError if it is not bytes."""

@@ -126,9 +126,8 @@ cdef class QuickRound(Calls):
             return Calls.end(self)
         if not self.all_ok:
             return self.rounds.over(self, hand_over=True)
-        appender = self.rounds.appender
-        appender.rolls.note(self.target.view, self.replies, self.first + len(self.entries))
-        appender.announce()
+        end = self.first + len(self.entries)
+        self.rounds.appender.rolls.note(self.target.view, self.replies, end)
         return self.rounds.over(self, hand_over=False)
 
 

@@ -1,0 +1,81 @@
+"""Rounds of an event loop that need no task, and when a task takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import zlog
+from zlog import aio
+from zlog._append.append import Appender
+from zlog.testing import AT_ONCE, Fate, FaultyStore, run_virtually
+
+from ..support.local_sequencer import LocalSequencer
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Grows with each round that a task sends, by whether its writes had begun."""
+    seen: list[bool] = []
+    append_round = Appender.append_round
+
+    async def count(self: Appender, *given: Any) -> Sequence[int] | Any:
+        seen.append(given[4:] not in ((), (None,)))
+        return await append_round(self, *given)
+
+    monkeypatch.setattr(Appender, "append_round", count)
+    return seen
+
+
+async def test_common_round_needs_no_task(
+    plain: zlog.Store, sequencer: LocalSequencer, tasks: list[bool]
+) -> None:
+    async with aio.Log.create(plain, "orders", width=2) as log:
+        await log.append(b"takes the log to its sequencer")
+        tasks.clear()
+        assert await asyncio.gather(*(log.append(b"x") for _ in range(5))) == [*range(1, 6)]
+        assert tasks == []
+        await log.reconfigure(width=3)
+        await log.append(b"takes the sequencer to the new view")
+        tasks.clear()
+        assert await log.append(b"x") == 7
+        assert (tasks, log.view.sequencer) == ([], sequencer.address)
+
+
+async def test_silent_sequencer_is_left(plain: zlog.Store, sequencer: LocalSequencer) -> None:
+    async with aio.Log.create(plain, "orders", sequencer_timeout=0.3) as log:
+        await log.append(b"first")
+        sequencer.pause()
+        assert await asyncio.wait_for(log.append(b"second"), 20) == 1
+        assert log.view.sequencer == ""
+
+
+@pytest.mark.usefixtures("eager")
+async def test_quick_rounds_end_full_stripes(memory: zlog.Store) -> None:
+    async with aio.Log.create(memory, "orders", width=1, stripe_records=4) as log:
+        for i in range(20):
+            assert await log.append(b"x") == i
+        assert log.view.live_stripe.start >= 12
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_task_waits_for_late_reply(tasks: list[bool], exclusive: bool) -> None:
+    async def work() -> None:
+        with zlog.connect("mem://") as memory:
+            store = FaultyStore(memory)
+            async with aio.Log.create(store, "orders", width=1) as log:
+                await log.append(b"first")
+                if exclusive:
+                    log = await log.writer()  # type: ignore[assignment]
+                    created = log._appends._create_task
+                    log._appends._create_task = lambda work: (tasks.append(True), created(work))
+                tasks.clear()
+                late = Fate(reply=0.6)
+                store.plan = lambda call: late if call.method == "write" else AT_ONCE
+                assert await log.append(b"late") == 1
+                assert tasks == [True]
+
+    run_virtually(work())
