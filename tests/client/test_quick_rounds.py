@@ -11,7 +11,7 @@ import pytest
 import zlog
 from zlog import aio
 from zlog._append.append import Appender
-from zlog.testing import AT_ONCE, Fate, FaultyStore, run_virtually
+from zlog.testing import AT_ONCE, Fate, FaultyStore, StoreCall, run_virtually
 
 from ..support.local_sequencer import LocalSequencer
 
@@ -51,6 +51,29 @@ async def test_silent_sequencer_is_left(plain: zlog.Store, sequencer: LocalSeque
         sequencer.pause()
         assert await asyncio.wait_for(log.append(b"second"), 20) == 1
         assert log.view.sequencer == ""
+
+
+async def test_round_is_not_sent_again_if_sending_fails(memory: zlog.Store) -> None:
+    """One of its writes may have been executed."""
+    calls: list[str] = []
+
+    def fail_second(call: StoreCall) -> Fate:
+        calls.append(call.method)
+        if calls.count("write") == 2:
+            raise zlog.StoreUnavailable("no memory left")
+        return AT_ONCE
+
+    store = FaultyStore(memory)
+    async with aio.Log.create(store, "orders", width=2) as log:
+        await log.append(b"first")
+        store.plan = fail_second
+        appends = [log.append(b"%d" % i) for i in range(2)]
+        failed = await asyncio.gather(*appends, return_exceptions=True)
+        assert [type(each) for each in failed] == [zlog.StoreUnavailable] * 2
+        store.plan = lambda _: AT_ONCE
+        assert await log.append(b"last") == 3
+        items = [item async for item in log.read_range(hole_timeout=0)]
+        assert len([item for item in items if isinstance(item, zlog.Entry)]) == 3
 
 
 @pytest.mark.usefixtures("eager")
