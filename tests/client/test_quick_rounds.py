@@ -91,14 +91,15 @@ def test_task_waits_for_late_reply(tasks: list[bool], exclusive: bool) -> None:
             store = FaultyStore(memory)
             async with aio.Log.create(store, "orders", width=1) as log:
                 await log.append(b"first")
+                appending: Any = await log.writer() if exclusive else log
                 if exclusive:
-                    log = await log.writer()  # type: ignore[assignment]
-                    created = log._appends._create_task
-                    log._appends._create_task = lambda work: (tasks.append(True), created(work))
+                    appends = appending._appends
+                    created = appends._create_task
+                    appends._create_task = lambda work: (tasks.append(True), created(work))
                 tasks.clear()
                 late = Fate(reply=0.6)
                 store.plan = lambda call: late if call.method == "write" else AT_ONCE
-                assert await log.append(b"late") == 1
+                assert await appending.append(b"late") == 1
                 assert tasks == [True]
 
     run_virtually(work())
