@@ -76,6 +76,16 @@ async def test_round_is_not_sent_again_if_sending_fails(memory: zlog.Store) -> N
         assert len([item for item in items if isinstance(item, zlog.Entry)]) == 3
 
 
+async def test_exhausted_log_is_reported(memory: zlog.Store) -> None:
+    shared = memory.sequencer()
+    assert shared is not None
+    async with aio.Log.create(memory, "orders") as log:
+        await log.append(b"first")
+        assert shared.next(log.view.log_id, log.view.epoch, 2**63 - 2) == 1
+        with pytest.raises(zlog.errors.LogExhausted):
+            await asyncio.wait_for(log.append(b"x"), 20)
+
+
 @pytest.mark.usefixtures("eager")
 async def test_quick_rounds_end_full_stripes(memory: zlog.Store) -> None:
     async with aio.Log.create(memory, "orders", width=1, stripe_records=4) as log:

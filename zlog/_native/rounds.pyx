@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zlog._base.io import Call
 from zlog._base.options import compression_of
 from zlog._native.writes import encode_writes
-from zlog.errors import SequencerUnavailable, ZlogError
+from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from zlog._append.append import Appender
@@ -186,8 +186,8 @@ cdef class QuickRounds:
         self.rounds.add(round)
         try:
             begun = target.sequencer.ask(self.layout.address, len(entries), target.epoch, round)
-        except SequencerUnavailable:
-            begun = False
+        except ZlogError:
+            begun = False  # the task gets the error again, and reports it
         if not begun:
             round.state = ENDED
             self.rounds.discard(round)
@@ -219,7 +219,7 @@ cdef class QuickRounds:
         try:
             target.sequencer = self.io.sequencer(view.sequencer)
         except ZlogError:
-            pass  # the task reports it
+            pass  # the same
         return target
 
     cdef int over(self, QuickRound round, bint hand_over) except -1:
