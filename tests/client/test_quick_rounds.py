@@ -76,6 +76,24 @@ async def test_round_is_not_sent_again_if_sending_fails(memory: zlog.Store) -> N
         assert len([item for item in items if isinstance(item, zlog.Entry)]) == 3
 
 
+async def test_exclusive_append_fails_if_sending_does(memory: zlog.Store) -> None:
+    store = FaultyStore(memory)
+    async with aio.Log.create(store, "orders") as log:
+        writer = await log.writer()
+        assert await writer.append(b"first") == 0
+
+        def fail(call: StoreCall) -> Fate:
+            if call.method == "write":
+                raise RuntimeError("a bug")
+            return AT_ONCE
+
+        store.plan = fail
+        with pytest.raises(zlog.StoreTimeout, match="interrupted"):
+            await asyncio.wait_for(writer.append(b"lost"), 20)
+        store.plan = lambda _: AT_ONCE
+        assert await writer.append(b"second") == 1
+
+
 async def test_exhausted_log_is_reported(memory: zlog.Store) -> None:
     shared = memory.sequencer()
     assert shared is not None

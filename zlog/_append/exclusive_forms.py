@@ -103,8 +103,8 @@ class AsyncioAppends(Exclusive):
         view, confirmed = self._view, self.confirmed
         try:
             begun = self._begin(view, sent)
-        except ZlogError:
-            self._create_task(self.run(sent))  # gets the error again, and handles it
+        except Exception:  # noqa: BLE001 - the task gets the error again, and fails the entries
+            self._create_task(self.run(sent))
             return
         started = begun[1]
         assert isinstance(started, Calls)
