@@ -39,6 +39,7 @@ _ONE_BY_ONE_DEPTH = 64
     python -m bench append                              # one entry after the other
     python -m bench append --batch 1024                 # batches
     python -m bench append --depth 4096                 # many concurrent appends of one program
+    python -m bench append --depth 64 --through threads # beside tasks
     python -m bench append --exclusive                  # beside a log that any client appends to
     python -m bench append --batch 1024 --compression zstd
     python -m bench --store ceph://logs append --size 16K --batch 256 --writers 4 --seconds 20
@@ -49,6 +50,14 @@ _ONE_BY_ONE_DEPTH = 64
 @tags_option
 @number_option("--depth", 1, 1, 65536, "Calls in flight per writer.")
 @number_option("--writers", 1, 1, 64, "Processes that append.")
+@click.option(
+    "--through",
+    type=click.Choice(["tasks", "threads", "submit"]),
+    default="tasks",
+    show_default=True,
+    help="What has --depth entries in flight: tasks of an event loop, threads, or one task that"
+    " calls submit. The latter two are compared with tasks.",
+)
 @click.option(
     "--exclusive",
     is_flag=True,
@@ -63,6 +72,7 @@ def append(
     tags: int,
     depth: int,
     writers: int,
+    through: str,
     exclusive: bool,
     compression: str,
     width: int,
@@ -78,6 +88,8 @@ def append(
     """
     if exclusive and writers > 1:
         raise click.UsageError("--exclusive excludes more than one of --writers")
+    if through != "tasks" and (batch > 1 or tags):
+        raise click.UsageError(f"--through {through} excludes --batch and --tags")
     words = compression != "none"
     load = Workload(
         size,
@@ -90,6 +102,7 @@ def append(
         tags=tags,
         compression=compression,
         words=words,
+        through=through,
     )
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
@@ -116,6 +129,8 @@ def append(
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)).run)]
         if exclusive:
             limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
+        if through != "tasks":
+            limits.append(_beside(bench, testbed, "tasks", replace(load, through="tasks")))
         if load.words:
             limits.append(testbed.load("uncompressed", f"without compression: {how}", plain.run))
         if tags:
@@ -137,6 +152,9 @@ def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Candid
 def _how(load: Workload, traffic: Traffic) -> str:
     if load.depth == 1:
         call = "append, one after the other" if load.batch == 1 else "append_many, one by one"
+    elif load.through != "tasks":
+        by = "threads" if load.through == "threads" else "submitted by one task"
+        call = f"{load.depth} concurrent appends, {by}"
     elif load.batch == 1 and not load.alone:
         call = f"{load.depth} concurrent appends of one event loop"
     else:

@@ -119,6 +119,18 @@ RUNS = (
     _without_class("append --batch 1024 --writers 4", f"{_BATCHES}, 4 writers", "≥ 0.35"),
     _run(EMBEDDED, "append --size 100 --batch 1024", _BATCHES, _LMDB),
     _run(EMBEDDED, "append --size 100 --depth 256", "append, 100 B, 256 concurrent", _LMDB),
+    _run(
+        EMBEDDED,
+        "append --depth 64 --through threads",
+        "append, 100 B, 64 threads",
+        {"tasks": "≥ 0.8"},
+    ),
+    _run(
+        ("bluestore", *EMBEDDED),
+        "append --depth 4096 --through submit",
+        "append, 100 B, 4096 by submit",
+        {"tasks": "≥ 1.2"},
+    ),
     _run(EMBEDDED, "append --size 1K --batch 1024", "append, 1 KiB, batches of 1024", _LMDB),
     _run(EMBEDDED, "read --entries 1048576", "range read, 100 B", {"LMDB": ""}),
     _run(

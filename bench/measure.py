@@ -66,6 +66,16 @@ def one_after_the_other(first: Slice, second: Slice) -> Slice:
     return Slice(len(latencies), len(latencies), each * len(latencies), latencies)
 
 
+def together(slices: Sequence[Slice]) -> Slice:
+    """Combine slices of the same time."""
+    return Slice(
+        sum(each.calls for each in slices),
+        sum(each.entries for each in slices),
+        max(each.seconds for each in slices),
+        array("d", (latency for each in slices for latency in each.latencies)),
+    )
+
+
 class Ratio(Enum):
     """The quantity in which two candidates are compared."""
 

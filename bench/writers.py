@@ -6,14 +6,16 @@ import asyncio
 import random
 import time
 from array import array
+from collections import deque
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 import zlog
 from bench.entries import entries_of
-from bench.measure import Slice, repeat
+from bench.measure import Slice, repeat, together
 from bench.testbed import Testbed
 from bench.workers import Begin, Worker, do
 from zlog import aio
@@ -45,6 +47,8 @@ class Workload:
         tags: the number of tags from which each entry has one; 0 means no tags.
         compression: the compression of the log.
         words: whether entries consist of words, which compress.
+        through: what has the calls in flight: ``tasks`` of an event loop, ``threads``, or one task
+            that calls ``submit`` for all and then waits for their positions.
     """
 
     size: int
@@ -58,6 +62,7 @@ class Workload:
     tags: int = 0
     compression: str = "none"
     words: bool = False
+    through: str = "tasks"
 
     @property
     def in_flight(self) -> int:
@@ -155,14 +160,10 @@ class Writers:
         for worker in self._workers:
             worker.begin()
         results = [worker.result(seconds) for worker in self._workers]
-        return Slice(
-            sum(each.calls for each in results),
-            sum(each.entries for each in results),
-            max(each.seconds for each in results),
-            array("d", (latency for each in results for latency in each.latencies)),
-            {"client": sum(each.cpu["client"] for each in results)},
-            sum(each.memory for each in results),
-        )
+        done = together(results)
+        done.cpu = {"client": sum(each.cpu["client"] for each in results)}
+        done.memory = sum(each.memory for each in results)
+        return done
 
     def _learn(self, name: str) -> None:
         """Ask the stripe objects how many entries they received in how many writes."""
@@ -203,12 +204,12 @@ class Writer:
 
     def __call__(self, begin: Begin, log: str, seconds: float) -> Slice:
         """Append to a log for a while."""
-        if self._load.depth > 1:
+        if self._load.depth > 1 and self._load.through != "threads":
             return asyncio.run(self._append_concurrently(begin, log, seconds))
         return self._append_blocking(begin, log, seconds)
 
     def _append_blocking(self, begin: Begin, name: str, seconds: float) -> Slice:
-        entries = self._entries
+        entries, depth = self._entries, self._load.depth
         with ExitStack() as stack:
             log = stack.enter_context(zlog.Log.open(self._store, name, timeout=self._timeout))
             to = stack.enter_context(log.writer()) if self._load.exclusive else log
@@ -224,8 +225,13 @@ class Writer:
                 return len(entries)
 
             to.append_many(entries)  # takes the log over, which is not measured
+            calls_max = max(1, self._load.calls_max // depth)
+            pool = stack.enter_context(ThreadPoolExecutor(depth))
             begin()
-            return repeat(call, seconds, self._load.calls_max)
+            if depth == 1:
+                return repeat(call, seconds, calls_max)
+            threads = [pool.submit(repeat, call, seconds, calls_max) for _ in range(depth)]
+            return together([thread.result() for thread in threads])
 
     def _call_tagged(
         self, call: Callable[..., Awaitable[object]], data: bytes | list[bytes]
@@ -261,6 +267,20 @@ class Writer:
                     latencies.append(now - before)
             return calls
 
+        async def submit_again() -> int:
+            waiting: deque[asyncio.Future[int]] = deque()
+            calls = 0
+            while calls < load.calls_max and not over:
+                before = time.perf_counter()
+                while len(waiting) < load.depth:
+                    waiting.append(await to.submit(self._entries[0]))
+                await waiting[0]
+                latencies.append(time.perf_counter() - before)
+                while waiting and waiting[0].done():
+                    waiting.popleft().result()
+                    calls += 1
+            return calls + len(await asyncio.gather(*waiting))
+
         async with AsyncExitStack() as stack:
             opening = aio.Log.open(self._store, name, timeout=self._timeout)
             log = await stack.enter_async_context(opening)
@@ -270,7 +290,10 @@ class Writer:
             await to.append_many(self._entries)
             began = begin()
             asyncio.get_running_loop().call_later(seconds, end)
-            tasks = (append_again(timed=number % every == 0) for number in range(load.depth))
-            calls = sum(await asyncio.gather(*tasks))
+            if load.through == "submit":
+                calls = await submit_again()
+            else:
+                tasks = (append_again(timed=number % every == 0) for number in range(load.depth))
+                calls = sum(await asyncio.gather(*tasks))
             took = time.perf_counter() - began
         return Slice(calls, calls * load.batch, took, latencies)

@@ -48,6 +48,7 @@ class Load:
     batch: int = 1
     depth: int = 1
     reads: bool = False
+    through: str = "tasks"
 
     @property
     def compare(self) -> Ratio:
@@ -65,7 +66,8 @@ class Load:
             reads = ReadLoad(self.size, READ_ENTRIES, self.batch, WIDTH, STRIPE_UNIT_DEFAULT)
             reader = Reader(testbed, testbed.enter(testbed.new_log(WIDTH)), reads)
             return testbed.load("zlog", reader.how, reader.run)
-        load = Workload(self.size, self.batch, 1, self.depth, WIDTH, STRIPE_UNIT_DEFAULT)
+        size, batch, depth = self.size, self.batch, self.depth
+        load = Workload(size, batch, 1, depth, WIDTH, STRIPE_UNIT_DEFAULT, through=self.through)
         return testbed.load("zlog", "", testbed.enter(Writers(testbed, load)).run)
 
     def of_lmdb(self, testbed: Testbed) -> Candidate:
@@ -102,6 +104,7 @@ class Load:
 LOADS = (
     Load("100 B, batches of 1024", batch=1024),
     Load("100 B, 4096 in flight", depth=4096),
+    Load("100 B, 4096 submitted", depth=4096, through="submit"),
     Load("100 B, 64 in flight", depth=64),
     Load("100 B, one at a time: p50 ms"),
     Load("1 KiB, batches of 1024", size=1024, batch=1024),

@@ -63,6 +63,8 @@ def limits_of(report: dict[str, Any]) -> list[str]:
         (["--depth", "1"], False),
         (["--writers", "2", "--depth", "2", "--batch", "16"], True),
         (["--exclusive", "--depth", "64"], True),
+        (["--through", "threads", "--depth", "8"], True),
+        (["--through", "submit", "--depth", "64"], True),
         (["--compression", "zstd", "--batch", "64"], True),
     ],
 )
@@ -73,6 +75,8 @@ def test_append_benchmark_runs_on_embedded_store(
     expected = ["class writes", "class calls", "LMDB, entries", *["one by one"][:together]]
     if "--exclusive" in words:
         expected = ["shared", *expected]
+    if "--through" in words:
+        expected = ["tasks", *expected]
     if "--compression" in words:
         expected = ["uncompressed", *expected]
     assert limits_of(report) == expected
