@@ -49,7 +49,7 @@ def requests(entries: Sequence[bytes]) -> Iterator[Request]:
     """Encode writes of one entry each, from position 0 on, in memory that stores share."""
     for position in range(len(entries)):
         ((_, request),) = encode_writes(
-            1, 1, WRITER, 1, position, position, entries, position, position + 1
+            1, 1, WRITER, 1, position, position, entries[position : position + 1]
         )
         yield request
 

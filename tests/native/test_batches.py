@@ -28,17 +28,10 @@ ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
 STRIPINGS = st.builds(Striping, st.integers(1, 9), st.sampled_from([1, 2, 4, 16, 65536]))
 
 
-@given(ENTRIES, STRIPINGS, st.integers(0, 100), st.integers(0, 5))
-def test_writes_by_object(
-    entries: list[bytes], striping: Striping, position: int, start: int
-) -> None:
-    start = min(start, len(entries))
-    number, count = 7, len(entries) - start
-    found = dict(
-        encode_writes(
-            3, 99, WRITER, striping.packed, position, number, entries, start, len(entries)
-        )
-    )
+@given(ENTRIES, STRIPINGS, st.integers(0, 100))
+def test_writes_by_object(entries: list[bytes], striping: Striping, position: int) -> None:
+    number, count = 7, len(entries)
+    found = dict(encode_writes(3, 99, WRITER, striping.packed, position, number, entries))
     expected = {}
     for index in range(striping.width):
         mine = [i for i in range(count) if striping.number(position + i) == index]
@@ -50,7 +43,7 @@ def test_writes_by_object(
                 striping.packed,
                 [position + i for i in mine],
                 [number + i for i in mine],
-                [entries[start + i] for i in mine],
+                [entries[i] for i in mine],
             )
     assert {residue: bytes(request) for residue, request in found.items()} == expected
 
@@ -86,7 +79,7 @@ def test_memory_store_starts_each_call_immediately(memory: zlog.Store) -> None:
 def test_later_buffer_changes_do_not_affect_request(memory: zlog.Store) -> None:
     data = bytearray(b"before")
     entries = [data]
-    ((_, request),) = encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
+    ((_, request),) = encode_writes(1, 1, WRITER, 1, 0, 0, entries)
     data[:] = b"after!"
     entries[0] = bytearray(b"other")
     seal(memory)

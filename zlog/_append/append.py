@@ -33,13 +33,13 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
-from zlog._base.options import compression_of
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
+from zlog._layout.writes import writes_at
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import NewEntry, entries_check, entries_cut, entries_owned
 from zlog._native.rounds import QuickRound
-from zlog._native.writes import encode_write, encode_writes
+from zlog._native.writes import encode_write
 from zlog._positions.positions import check_takes_appends, takes_appends
 from zlog._replica.repair import answers
 from zlog.errors import ClassNotLoaded, CorruptEntry, EntryTooLarge, StoreTimeout, ZlogError
@@ -204,10 +204,11 @@ class _Round:
         layout, positions, count = self._layout, self._appender.positions, self._count
         if begun is None:
             view, first = await positions.grant(count, deadline)
-            calls, indexes = self._all_at_once(view, first)
+            writes = self._all_at_once(view, first)
+            calls = [call for _, call in writes]
             replies = await layout.io.execute(calls, deadline)
         else:
-            view, first, calls, indexes = begun.view, begun.first, begun.calls, begun.objects
+            view, first, writes, calls = begun.view, begun.first, begun.writes, begun.calls
             replies = await begun.finish(deadline)
         if not any(reply.code for reply in replies):
             self._appender.rolls.note(view, replies, first + count)
@@ -215,8 +216,8 @@ class _Round:
         replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)
-        by_index = dict(zip(indexes, replies, strict=True))
-        replies = [by_index[ref.number] for ref in groups]
+        by_object = {number: reply for (number, _), reply in zip(writes, replies, strict=True)}
+        replies = [by_object[ref.number] for ref in groups]
         bumps = 0
         while True:
             await self._take_answers(view, groups, replies, deadline)
@@ -273,24 +274,12 @@ class _Round:
             and ref in layout.objects(view, stripe)
         )
 
-    def _all_at_once(self, view: View, first: int) -> tuple[list[Call], list[int]]:
-        stripe = view.live_stripe
-        requests = encode_writes(
-            view.epoch,
-            self._timestamp,
-            self._appender.writer,
-            stripe.striping.packed,
-            first,
-            self._number,
-            self._entries,
-            self._start,
-            self._start + self._count,
-            compression_of(view.options),
-            self._layout.macs.key,
+    def _all_at_once(self, view: View, first: int) -> list[tuple[int, Call]]:
+        entries = self._entries[self._start : self._start + self._count]
+        append_id = self._appender.writer, self._number
+        return writes_at(
+            self._layout, view, view.live_stripe, first, entries, append_id, self._timestamp
         )
-        refs = self._layout.objects(view, stripe)
-        calls = [Call(refs[index].name, "write", request) for index, request in requests]
-        return calls, [index for index, _ in requests]
 
     def _calls(self, view: View, groups: _Groups) -> list[Call]:
         return [

@@ -41,11 +41,10 @@ from zlog._append.rounds import (
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.io import Call, Reply, Started, deadline_of
 from zlog._base.monitor import explain
-from zlog._base.options import compression_of
 from zlog._base.refusals import from_code
+from zlog._layout.writes import writes_at
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_cut
-from zlog._native.writes import encode_writes
 from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry, Fenced, StoreTimeout, ZlogError
 from zlog.view import View
@@ -263,22 +262,12 @@ class Exclusive(ABC):
                 await self._recover()
 
     def _begin(self, view: View, sent: Round) -> Begun:
-        stripe = view.live_stripe
-        requests = encode_writes(
-            view.epoch,
-            self._io.wall_clock_us(),
-            self._id,
-            stripe.striping.packed,
-            sent.first,
-            sent.first,  # unique: each entry of this writer has its own position
-            sent.entries,
-            0,
-            len(sent.entries),
-            compression_of(view.options),
-            self.layout.macs.key,
+        append_id = self._id, sent.first  # unique: each entry of this writer has its own position
+        timestamp, stripe = self._io.wall_clock_us(), view.live_stripe
+        writes = writes_at(
+            self.layout, view, stripe, sent.first, sent.entries, append_id, timestamp
         )
-        refs = self.layout.objects(view, stripe)
-        calls = [Call(refs[index].name, "write", request) for index, request in requests]
+        calls = [call for _, call in writes]
         return calls, self._io.start(calls)
 
     def _end(

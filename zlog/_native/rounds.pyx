@@ -14,13 +14,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from zlog._base.io import Call
-from zlog._base.options import compression_of
-from zlog._native.writes import encode_writes
+from zlog._layout.writes import writes_at
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from zlog._append.append import Appender
+    from zlog._base.io import Call
     from zlog._io.aio import AsyncioIo
     from zlog._native.gather import Append
     from zlog._native.new_entries import NewEntry
@@ -38,10 +37,6 @@ cdef class Target:
     cdef object view
     cdef object sequencer  # None if rounds in this view need tasks
     cdef uint64_t epoch
-    cdef object striping
-    cdef object compression
-    cdef object key
-    cdef list names  # of the live stripe's objects
 
 
 cdef class QuickRound(Calls):
@@ -52,7 +47,8 @@ cdef class QuickRound(Calls):
         view: the view in which it was started.
         number, timestamp: of the first entry; the time in all entries.
         first: the granted position of the first entry.
-        calls, objects: the writes, and the numbers of their stripe objects. None if not granted.
+        writes, calls: the writes with the numbers of their stripe objects, and alone. None if not
+            granted.
         began: when it was started.
         error: why it failed, if it could not be handed over.
     """
@@ -65,8 +61,8 @@ cdef class QuickRound(Calls):
     cdef readonly uint64_t number
     cdef readonly uint64_t timestamp
     cdef readonly uint64_t first
+    cdef readonly object writes  # list[tuple[int, Call]]
     cdef readonly object calls  # list[Call]
-    cdef readonly object objects  # list[int]
     cdef readonly double began
     cdef readonly object error  # BaseException | None
     cdef double due
@@ -108,14 +104,12 @@ cdef class QuickRound(Calls):
         io = self.rounds.io
         io.check_open()
         completions, store = io.completions, io.store
-        requests = encode_writes(
-            target.epoch, self.timestamp, self.rounds.appender.writer, target.striping, self.first,
-            self.number, self.entries, 0, len(self.entries), target.compression, target.key,
+        view, append_id = target.view, (self.rounds.appender.writer, self.number)
+        self.writes = writes_at(
+            self.rounds.layout, view, view.live_stripe, self.first, self.entries, append_id,
+            self.timestamp,
         )
-        self.objects = [number for number, _ in requests]
-        self.calls = calls = [
-            Call(target.names[number], "write", request) for number, request in requests
-        ]
+        self.calls = calls = [call for _, call in self.writes]
         self.expect(len(calls))
         completions.start(self, lambda queue, token: store.submit(queue, token, calls))
         completions.drain()  # the store may have executed the writes at once
@@ -209,13 +203,9 @@ cdef class QuickRounds:
 
     cdef Target target_of(self, view):
         cdef Target target = Target.__new__(Target)
-        target.view = view
+        target.view, target.epoch = view, view.epoch
         if not self.appender.quick(view):
             return target
-        stripe = view.live_stripe
-        target.epoch, target.striping = view.epoch, stripe.striping.packed
-        target.compression, target.key = compression_of(view.options), self.layout.macs.key
-        target.names = [ref.name for ref in self.layout.objects(view, stripe)]
         try:
             target.sequencer = self.io.sequencer(view.sequencer)
         except ZlogError:

@@ -140,12 +140,10 @@ def encode_writes(
     uint64_t position,
     uint64_t number,
     entries: Sequence[Buffer | Tagged],
-    Py_ssize_t start,
-    Py_ssize_t end,
     str compression not None="none",
     MacKey mac=None,
 ) -> list[tuple[int, Request]]:
-    """Encode ``entries[start:end]``, at consecutive positions, as one write per stripe object.
+    """Encode entries at consecutive positions, as one write per stripe object.
 
     The first entry has ``position`` and the append number ``number``; both ascend by one. When a
     store takes the request, the data is copied, authenticated, compressed and checksummed, without
@@ -161,7 +159,7 @@ def encode_writes(
     cdef WriteHead head = write_head(epoch, timestamp, writer, striping, compression, mac)
     cdef Request request
     cdef EntryColumn column = None
-    owned = entries_owned(entries[start:end])
+    owned = entries_owned(entries)
     if isinstance(owned, EntryColumn):
         taken.alive = column = owned
     else:

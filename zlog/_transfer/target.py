@@ -22,12 +22,12 @@ from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
-from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE, compression_of
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.refusals import refused_call
+from zlog._layout.writes import writes_at
 from zlog._native import messages
 from zlog._native.new_entries import entries_cut
 from zlog._native.replies import decode_read
-from zlog._native.writes import Request, encode_writes
 from zlog._read.cursors import Cursors
 from zlog._read.iterate import WINDOW_BYTES
 from zlog._read.read import Reader
@@ -183,8 +183,7 @@ class Target:
             for start, end, stripe in self._layout.by_stripe(view, piece.start, piece.end):
                 objects, striping = self._layout.objects(view, stripe), stripe.striping
                 if isinstance(piece, Batch):
-                    for number, request in self._writes(view, stripe, piece, start, end):
-                        yield Call(objects[number].name, "write", request), stripe
+                    yield from self._writes(view, stripe, piece, start, end)
                     continue
                 for positions in striping.by_object(start, end):
                     if isinstance(piece, Filled):
@@ -198,24 +197,20 @@ class Target:
 
     def _writes(
         self, view: View, stripe: Stripe, batch: Batch, start: int, end: int
-    ) -> Iterator[tuple[int, Request]]:
-        """Yield the requests that write entries, each with the number of its object."""
+    ) -> Iterator[tuple[Call, Stripe]]:
         begin, last = start - batch.start, end - batch.start
         while begin < last:
             cut = entries_cut(batch.entries, begin, last - begin, WINDOW_BYTES)
-            yield from encode_writes(
-                view.epoch,
-                batch.timestamp,
-                batch.writer,
-                stripe.striping.packed,
+            writes = writes_at(
+                self._layout,
+                view,
+                stripe,
                 batch.start + begin,
-                batch.number + begin,
-                batch.entries,
-                begin,
-                cut,
-                compression_of(view.options),
-                self._layout.macs.key,
+                batch.entries[begin:cut],
+                (batch.writer, batch.number + begin),
+                batch.timestamp,
             )
+            yield from ((call, stripe) for _, call in writes)
             begin = cut
 
     async def _without_copied(
