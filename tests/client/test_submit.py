@@ -38,7 +38,7 @@ def test_thread_gets_futures(memory: zlog.Store) -> None:
 def test_thread_waits_for_space_and_gets_errors(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "_SUBMITTED_MAX", 2)
+    monkeypatch.setattr(gather, "SUBMITTED_MAX", 2)
     zlog.Log.create(memory, "orders").close()
     began, go_on = threading.Event(), threading.Event()
 

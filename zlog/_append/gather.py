@@ -23,6 +23,7 @@ from zlog._append.rounds import (
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
     ROUNDS_MAX,
+    SUBMITTED_MAX,
     Failed,
     RoundPolicy,
     interrupted,
@@ -172,9 +173,6 @@ class Coalescer:
         self._loop.call_soon(self._send)
 
 
-_SUBMITTED_MAX = 1 << 16
-"""How many submitted entries may wait, because each takes some hundred bytes."""
-
 _GAP_SECONDS = 0.0001
 """How long a leader waits for each further thread of the previous round. Those threads are woken
 one after another, and append again as soon as they run. Without this wait, the threads would split
@@ -222,7 +220,7 @@ class SharedAppends:
     def full(self) -> bool:
         """Whether callers of :meth:`submit` should wait."""
         entries, size = len(self._submitted), self._submitted_bytes
-        return entries >= _SUBMITTED_MAX or size >= _WAITING_BYTES_MAX
+        return entries >= SUBMITTED_MAX or size >= _WAITING_BYTES_MAX
 
     def wait_for_space(self, deadline: Deadline) -> None:
         """Wait while this is full. Raises StoreTimeout at the deadline."""

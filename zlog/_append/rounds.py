@@ -21,6 +21,9 @@ ROUNDS_MAX = 2
 is on this machine's disk, a small round is in flight alone, because the disk syncs once per
 round."""
 
+SUBMITTED_MAX = 1 << 16
+"""How many submitted entries may wait, because each takes some hundred bytes."""
+
 QUICK_SECONDS = 0.25
 """How long a round on an event loop waits for replies to its writes before a task does."""
 

@@ -20,6 +20,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any
 
+from zlog._append.rounds import SUBMITTED_MAX
 from zlog._native.new_entries import NewEntry
 
 cdef extern from "Python.h":
@@ -41,8 +42,7 @@ cdef extern from "Python.h":
 cdef double NEVER = float("inf")
 
 
-cdef enum:  # how many submitted entries may wait, because each takes some hundred bytes
-    WAITING_MAX = 1 << 16
+cdef Py_ssize_t submitted_max = SUBMITTED_MAX
 
 
 # The states of an append.
@@ -262,7 +262,7 @@ cdef class Gathering:
     def full(self) -> bool:
         """Whether callers of `submit` should wait."""
         return (
-            len(self.waiting) >= WAITING_MAX
+            len(self.waiting) >= submitted_max
             or self.waiting_bytes >= self.waiting_bytes_max or len(self.blocked) > 0
         )
 
