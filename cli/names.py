@@ -82,6 +82,9 @@ def log_named(ctx: click.Context) -> str:
 
 
 LOG_NAME = Name("log", check_log_name, _logs)
+LOG_NAME_UNCHECKED = Name("log", str, _logs)
+"""For arguments that need not be names of logs."""
+
 CURSOR_NAME = Name("cursor", check_cursor_name, _cursors)
 PRODUCER_NAME = Name("producer", check_producer_name, _producers)
 

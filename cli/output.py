@@ -7,6 +7,7 @@ import errno
 import os
 import select
 import sys
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import click
@@ -125,9 +126,33 @@ def shortened(message: str) -> str:
     return message if len(message) <= _MESSAGE_MAX else f"{message[:half]} … {message[-half:]}"
 
 
+_subject = ""
+
+
+@contextlib.contextmanager
+def about(log: str) -> Iterator[None]:
+    """Let the messages in a ``with`` block begin with a log's name."""
+    global _subject
+    _subject = f"{log}: "
+    try:
+        yield
+    finally:
+        _subject = ""
+
+
+def is_about() -> bool:
+    """Whether a ``with`` block of :func:`about` is running."""
+    return bool(_subject)
+
+
+def labelled(text: str) -> str:
+    """Return a line for stdout, which begins with the log's name if messages do."""
+    return _subject + text
+
+
 def say(text: str) -> None:
     """Print a message on stderr, unless its terminal was lost."""
-    printed = escaped(shortened(text), keep="\n\t")
+    printed = _subject + escaped(shortened(text), keep="\n\t")
     with contextlib.suppress(OSError):
         click.echo(f"zlog: {printed}", err=True)
 

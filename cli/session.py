@@ -39,6 +39,7 @@ class Session:
         mac_key_file: the path of the file with the log's MAC key; None means the path in
             ``ZLOG_MAC_KEY_FILE``, if the environment has this variable.
         log: the name of the command's log, if it has exactly one.
+        shared: the open store that all calls of :meth:`connect` return; None if each opens its own.
     """
 
     store: str | None = None
@@ -50,6 +51,7 @@ class Session:
     debug: bool = False
     mac_key_file: str | None = None
     log: str | None = None
+    shared: zlog.Store | None = None
 
     @property
     def url(self) -> str:
@@ -86,7 +88,7 @@ class Session:
 
     @contextmanager
     def connect(self, *, create: bool = False) -> Iterator[zlog.Store]:
-        """Open the store, and close it at the end of the ``with`` block.
+        """Open the store, and close it at the end of the ``with`` block, unless it is shared.
 
         Args:
             create: whether to create an embedded store if it does not exist. Only commands that
@@ -96,12 +98,24 @@ class Session:
             click.UsageError: the URL is invalid.
             StoreUnavailable: the store is unreachable, or does not exist.
         """
+        if self.shared is not None:
+            yield self.shared
+            return
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         if urlsplit(self.url).scheme == "mem":
             note("a mem:// store is deleted when this command ends, and no other command sees it")
         with store:
             yield store
+
+    @contextmanager
+    def sharing(self, store: zlog.Store) -> Iterator[None]:
+        """Let all commands in the ``with`` block use this store."""
+        self.shared = store
+        try:
+            yield
+        finally:
+            self.shared = None
 
     @contextmanager
     def open_log(

@@ -9,11 +9,11 @@ import click
 from zlog import CheckSummary, Finding, Log
 from zlog.cli.command import Command
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.names import pass_log
-from zlog.cli.output import Output, note, say
+from zlog.cli.output import Output, labelled, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.progress import Progress
 from zlog.cli.render import entries_of, to_json
+from zlog.cli.several import each_open_log
 from zlog.cli.units import human_bytes
 
 
@@ -24,9 +24,10 @@ from zlog.cli.units import human_bytes
     zlog check orders --json | jq 'select(.serious)'
     zlog check orders --repair --replicas 8
     zlog check orders --rebuild-index
+    zlog check --match '*' --json
     """,
 )
-@pass_log
+@each_open_log
 @click.option(
     "--no-orphans",
     is_flag=True,
@@ -51,7 +52,7 @@ from zlog.cli.units import human_bytes
     is_flag=True,
     help="Rebuild the tag index if it differs from the entries.",
 )
-@json_option("Print a JSON object per finding, and a summary at the end.")
+@json_option("Print a JSON object per finding, and a summary at the end of each log.")
 def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     """Audit a log while it is in use.
 
@@ -73,10 +74,11 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
                 serious += finding.serious
                 progress.give_way()
                 words = f"{finding.kind.value}: {_where(finding)}: {finding.detail}"
-                out.line(to_json(finding_fields(finding)) if as_json else words)
+                fields = {"log": log.name, **finding_fields(finding)}
+                out.line(to_json(fields) if as_json else labelled(words))
                 out.flush()
         if as_json:
-            out.line(to_json({"summary": audit.summary._asdict()}))
+            out.line(to_json({"log": log.name, "summary": audit.summary._asdict()}))
     if not (no_orphans or audit.summary.listed):
         say("orphaned objects were not searched for: this client is not allowed to list objects")
     if audit.summary.forged is None:

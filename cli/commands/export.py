@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 import click
 
 import zlog
 from zlog.cli import ranges
 from zlog.cli.command import Command
-from zlog.cli.names import log_argument
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, is_about, note
 from zlog.cli.progress import Progress
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import entries_of
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session
+from zlog.cli.several import each_log
 
 
 @click.command(
@@ -20,11 +25,12 @@ from zlog.cli.session import Session, pass_session
     examples="""
     zlog export orders > orders.zlog
     zlog export orders | zstd > orders.zlog.zst
+    zlog export --match '*' --directory backups/
     zlog export orders --from 1000000 > more.zlog        # entries since the last export
     zlog export orders | zlog --store ceph://logs import orders
     """,
 )
-@log_argument
+@each_log
 @ranges.from_option(default="earliest", show_default=True)
 @click.option(
     "--to",
@@ -35,18 +41,32 @@ from zlog.cli.session import Session, pass_session
     help="Stop before this position.  [default: latest]",
 )
 @click.option("--cursors", is_flag=True, help="Export the log's cursors too.")
-@pass_session
+@click.option(
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write each log to DIR/LOG.zlog instead of stdout. An older file stays until the new one"
+    " is complete.",
+)
 def export(
-    session: Session, log: str, begin: PositionSpec, end: PositionSpec, cursors: bool
+    session: Session,
+    /,
+    log: str,
+    begin: PositionSpec,
+    end: PositionSpec,
+    cursors: bool,
+    directory: Path | None,
 ) -> None:
-    """Write a log to stdout, for `zlog import`.
+    """Export a log to stdout, or several logs to files.
 
-    An export contains each entry with its position, time and append id, and each gap. Two logs with
-    the same contents have the same export, byte for byte. Like any reader, the command waits at a
-    hole and fills it after the hole timeout. The producers of exactly-once appends are not
-    exported.
+    `zlog import` reads an export. It contains each entry with its position, time and append id, and
+    each gap. Two logs with the same contents have the same export, byte for byte. Like any reader,
+    the command waits at a hole and fills it after the hole timeout. The producers of exactly-once
+    appends are not exported.
     """
-    with Output() as out, session.open_log(log) as opened:
+    if directory is None and is_about():
+        raise click.UsageError("an export of several logs needs --directory DIR")
+    with session.open_log(log) as opened, _output(directory, log) as out:
         if out.is_terminal:
             raise click.UsageError("an export is binary: redirect stdout to a file or a pipe")
         tail = opened.tail()
@@ -61,8 +81,26 @@ def export(
             done = zlog.export_log(
                 opened, out, start=start, end=stop, cursors=cursors, progress=progress.reach
             )
-        out.flush()
     note(f"exported {_positions(done)}, {entries_of(done.entries)}")
+
+
+@contextlib.contextmanager
+def _output(directory: Path | None, log: str) -> Iterator[Output]:
+    """Open stdout, or a new file that replaces an older one at the end of the ``with`` block."""
+    if directory is None:
+        with Output() as out:
+            yield out
+        return
+    path = directory / f"{log}.zlog"
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            with Output(file) as out:
+                yield out
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _positions(done: zlog.Copied) -> str:

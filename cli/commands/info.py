@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from zlog import Log, LogStat, View
-from zlog.cli.appenders import since, who_appends
+from zlog.cli.appenders import position_source, since, who_appends
 from zlog.cli.command import Command
 from zlog.cli.commands.ls import log_fields
-from zlog.cli.names import pass_log
-from zlog.cli.output import Output
+from zlog.cli.output import Output, is_about, labelled
 from zlog.cli.parameters import json_option
-from zlog.cli.render import to_json
+from zlog.cli.render import entries_of, to_json
+from zlog.cli.several import each_open_log
 from zlog.cli.tables import details
 from zlog.cli.units import human_bytes
 
@@ -21,18 +21,25 @@ from zlog.cli.units import human_bytes
     examples="""
     zlog info orders
     zlog info orders --json | jq .tail
+    zlog info --match 'web-*'
     """,
 )
-@pass_log
-@json_option("Print one JSON object.")
+@each_open_log
+@json_option("Print a JSON object per log.")
 def info(log: Log, as_json: bool) -> None:
-    """Show a log's tail, size and layout."""
+    """Show a log's tail, size and layout.
+
+    For several logs, the command prints one line each.
+    """
     stat, view, store = log.stat(), log.view, log.store.url
     with Output() as out:
         if as_json:
             fields = {**log_fields(stat, view), "options": dict(view.options)}
             fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
             out.line(to_json({**fields, "store": store}))
+        elif is_about():
+            size = f"{entries_of(stat.entries)}, {human_bytes(stat.bytes)}"
+            out.line(labelled(f"tail {stat.tail:,}, {size}, {position_source(view)}"))
         else:
             details(out, _rows(stat, view, store))
 

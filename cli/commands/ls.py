@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 import zlog
@@ -15,10 +13,9 @@ from zlog.cli.output import Output, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
+from zlog.cli.several import log_names
 from zlog.cli.tables import table
 from zlog.cli.units import human_bytes
-
-_PAGE = 10_000
 
 
 @click.command(
@@ -39,7 +36,7 @@ def ls(session: Session, long: bool, as_json: bool) -> None:
     command opens each log, and prints a message on stderr for each one whose removal is unfinished.
     """
     with session.connect() as store, Output() as out:
-        names = _names(session, store)
+        names = log_names(session, store)
         if not long:
             for name in names:
                 out.line(to_json({"name": name}) if as_json else name)
@@ -52,15 +49,6 @@ def ls(session: Session, long: bool, as_json: bool) -> None:
         else:
             rows = (_row(stat, view) for stat, view in seen)
             table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), rows)
-
-
-def _names(session: Session, store: zlog.Store) -> Iterator[str]:
-    """Iterate over the logs' names in order, in pages."""
-    after: str | None = ""
-    while after is not None:
-        page = zlog.Log.list(store, after=after, count=_PAGE, timeout=session.timeout)
-        yield from page
-        after = page[-1] if len(page) == _PAGE else None
 
 
 def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View] | None:

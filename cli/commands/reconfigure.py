@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from zlog.cli.command import Command
-from zlog.cli.names import log_argument
 from zlog.cli.output import note
 from zlog.cli.parameters import settings_option, stripe_options, stripe_unit_option, width_option
-from zlog.cli.session import Session, pass_session, usage_errors
+from zlog.cli.session import Session, usage_errors
+from zlog.cli.several import each_log
 
 
 @click.command(
@@ -21,10 +21,11 @@ from zlog.cli.session import Session, pass_session, usage_errors
     zlog reconfigure orders --compression zstd     # for new entries
     zlog reconfigure orders --roll                 # a new stripe of the same width
     zlog reconfigure orders --rescue               # a new stripe where the entries end
+    zlog reconfigure --match 'web-*' --compression zstd
     zlog reconfigure orders --option team=billing --unset owner
     """,
 )
-@log_argument
+@each_log
 @width_option("End the live stripe, and spread later positions over this many stripe objects.")
 @stripe_unit_option(
     "End the live stripe, and store N consecutive positions (a power of two) per object."
@@ -39,7 +40,6 @@ from zlog.cli.session import Session, pass_session, usage_errors
 @stripe_options
 @settings_option
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a setting; may be repeated.")
-@pass_session
 def reconfigure(
     session: Session,
     /,
@@ -67,10 +67,10 @@ def reconfigure(
         if view.epoch == before.epoch:
             stripes = changes["width"] is not None or changes["stripe_unit"] is not None
             again = "; --roll starts a new stripe anyway" if stripes else ""
-            note(f"log {log!r} has these settings already{again}")
+            note(f"it has these settings already{again}")
         elif view.live_stripe == before.live_stripe:
-            note(f"log {log!r}: settings changed")
+            note("settings changed")
         else:
             stripe = view.live_stripe
             spread = f"width {stripe.width}, stripe unit {stripe.stripe_unit}"
-            note(f"log {log!r}: {spread} from position {stripe.start} on")
+            note(f"{spread} from position {stripe.start} on")

@@ -12,11 +12,11 @@ import click
 from zlog import Log, Retention, RetentionReport, ZlogError
 from zlog.admin import RETENTION_DOUBT_HINT
 from zlog.cli.command import Command
-from zlog.cli.names import log_argument
-from zlog.cli.output import Output, note, say
+from zlog.cli.output import Output, labelled, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
-from zlog.cli.session import Session, pass_session
+from zlog.cli.session import Session
+from zlog.cli.several import each_log
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.limits import RETENTION_SKEW_SECONDS
 
@@ -50,9 +50,10 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
     zlog retention orders --age off --entries 1M
     zlog retention carts --compact-after 1h      # keep the newest entry of each tag
     zlog retention orders --apply                # trim now
+    zlog retention --match 'web-*' --age 7d
     """,
 )
-@log_argument
+@each_log
 @click.option(
     "--age",
     type=_or_off(time_span),
@@ -85,8 +86,7 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
 )
 @click.option("--off", "off", is_flag=True, help="Remove all limits.")
 @click.option("--apply", "apply_", is_flag=True, help="Trim now.")
-@json_option("Print the limits as one JSON object.")
-@pass_session
+@json_option("Print the limits of each log as a JSON object.")
 def retention(
     session: Session, /, log: str, off: bool, apply_: bool, as_json: bool, **limits: Any
 ) -> None:
@@ -117,7 +117,7 @@ def retention(
         if wanted != before:
             opened.set_retention(wanted)
         if changes or off:
-            note(f"log {log!r}: {_in_words(wanted)}")
+            note(_in_words(wanted))
         if apply_:
             _apply(opened)
         elif (changes or off) and not wanted.unlimited and not opened.store.url.startswith("ceph:"):
@@ -127,9 +127,10 @@ def retention(
             )
         if as_json:
             shown = asdict(wanted)
-            out.line(to_json({f"{key}_s" if key in _SPANS else key: shown[key] for key in shown}))
+            fields = {f"{key}_s" if key in _SPANS else key: shown[key] for key in shown}
+            out.line(to_json({"log": log, **fields}))
         elif not (changes or off or apply_):
-            out.line(_in_words(wanted))
+            out.line(labelled(_in_words(wanted)))
 
 
 def _apply(log: Log) -> None:

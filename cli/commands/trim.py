@@ -10,11 +10,12 @@ import click
 from zlog import StoreUnavailable
 from zlog.cli import ranges
 from zlog.cli.command import SignedCommand
-from zlog.cli.names import log_argument
+from zlog.cli.names import LOG_NAME, LOG_NAME_UNCHECKED
 from zlog.cli.output import note
 from zlog.cli.parameters import POSITION
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.session import Session, pass_session
+from zlog.cli.several import for_each, selection_options
 
 
 @contextmanager
@@ -37,10 +38,11 @@ def _full_store() -> Iterator[None]:
     zlog trim orders 17 18
     zlog trim orders --to 1000           # positions 0 to 999
     zlog trim orders --to @7d            # entries older than seven days
+    zlog trim --match 'web-*' --to @7d
     """,
 )
-@log_argument
-@click.argument("positions", metavar="[POSITION]...", nargs=-1, type=POSITION)
+@click.argument("words", metavar="LOG... [POSITION]...", nargs=-1, type=LOG_NAME_UNCHECKED)
+@selection_options
 @click.option(
     "--to",
     "end",
@@ -57,27 +59,39 @@ def _full_store() -> Iterator[None]:
 @pass_session
 def trim(
     session: Session,
-    log: str,
-    positions: tuple[int, ...],
+    words: tuple[str, ...],
+    match: tuple[str, ...],
+    dry_run: bool,
     end: PositionSpec | None,
     past_cursors: bool,
-) -> None:
+) -> int:
     """Remove entries permanently, and free their space.
 
-    The command fails if the trim would pass a cursor, unless you give --past-cursors. Times have
-    the same form as for `zlog read`.
+    With --to, all arguments are names of logs. Otherwise only the first one is. The command fails
+    if the trim would pass a cursor, unless you give --past-cursors. Times have the same form as for
+    `zlog read`.
     """
-    if (end is None) == (not positions):
+    ctx = click.get_current_context()
+    # A number after the first argument is a position, although it could be the name of a log.
+    single = end is None or any(word.isdecimal() for word in words[1:])
+    logs, rest = (words[:1], words[1:]) if single else (words, ())
+    logs = tuple(LOG_NAME.convert(name, None, ctx) for name in logs)
+    positions = [POSITION(word, None, ctx) for word in rest]
+    if (end is None) == (not positions) or (positions and match):
         raise click.UsageError("give either positions, or --to P for all positions below P")
     if past_cursors and end is None:
         raise click.UsageError(
             "--past-cursors is only for --to: cursors do not protect single positions"
         )
-    with session.open_log(log) as opened, _full_store():
-        if end is not None:
-            below = ranges.resolve(opened, end, opened.tail())
-            opened.trim_to(below, past_cursors=past_cursors)
-            note(f"trimmed every position below {below}")
-        for position in positions:
-            opened.trim(position)
-            note(f"trimmed position {position}")
+
+    def trim_one(log: str) -> None:
+        with session.open_log(log) as opened, _full_store():
+            if end is not None:
+                below = ranges.resolve(opened, end, opened.tail())
+                opened.trim_to(below, past_cursors=past_cursors)
+                note(f"trimmed every position below {below}")
+            for position in positions:
+                opened.trim(position)
+                note(f"trimmed position {position}")
+
+    return for_each(session, logs, match, trim_one, dry_run=dry_run)

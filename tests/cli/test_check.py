@@ -66,6 +66,7 @@ def test_json_prints_findings_and_summary(inside: Inside, damaged: zlog.Log) -> 
     first, second, last = map(json.loads, result.out.splitlines())
     name = list(damaged.view.objects())[1].name
     assert first == {
+        "log": "orders",
         "kind": "lost",
         "object": name,
         "position": 3,

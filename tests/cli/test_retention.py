@@ -34,6 +34,7 @@ def test_limits_are_set_shown_and_removed(inside: Inside, orders: zlog.Log) -> N
     limit(inside, "--compact-after", "1h")
     fields = json.loads(inside.ok("retention", "orders", "--json"))
     assert fields == {
+        "log": "orders",
         "age_s": None,
         "bytes": 1610612736,
         "entries": 1000000,
