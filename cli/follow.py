@@ -6,12 +6,12 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from zlog import Entry, aio
 from zlog.cli.cursor_commit import COMMIT_SECONDS
-from zlog.cli.output import Output, OutputClosed
+from zlog.cli.output import Output, OutputClosed, about
 from zlog.cli.render import Renderer
 from zlog.cli.signals import Terminated, ending
 from zlog.cli.tags import Selected
@@ -34,8 +34,7 @@ async def follow(
     Args:
         cursor_name: the name of the cursor to advance; None means no cursor.
     """
-    opened = await opening
-    async with opened:
+    async with await opening as opened:
         cursor = None if cursor_name is None else await opened.cursor(cursor_name)
         live = _LiveOutput(out, start)
         loop = asyncio.get_running_loop()
@@ -47,20 +46,59 @@ async def follow(
                 loop.add_signal_handler(number, live.terminate, number)
             tasks.append(asyncio.ensure_future(_commit_regularly(cursor, live)))
         try:
-            await asyncio.wait({*tasks, live.ended}, return_when=asyncio.FIRST_COMPLETED)
+            results = await _until_end(tasks, live)
         finally:
-            live.close()
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, live.ended, return_exceptions=True)
             if cursor is not None:
                 await _commit(cursor, live)
                 for number in signals:
                     loop.remove_signal_handler(number)
-        for result in results:
-            if isinstance(result, (Exception, Terminated)):
-                raise result
+        _raise_first(results)
         return printing.result()
+
+
+async def follow_many(
+    opening: aio.Opening[aio.Following], count: int | None, renderer: Renderer, out: Output
+) -> set[str]:
+    """Print new entries of several logs, as :func:`follow` does.
+
+    Returns the logs that have lost entries.
+    """
+    damaged: set[str] = set()
+    live = _LiveOutput(out, 0)
+
+    async def print_items() -> None:
+        left = count
+        async for name, item in following:
+            with about(name):
+                if not renderer(item):
+                    damaged.add(name)
+            live.flush_soon()
+            if left is not None and isinstance(item, Entry):
+                left -= 1
+                if left == 0:
+                    return
+
+    async with opening as following:
+        _raise_first(await _until_end([asyncio.ensure_future(print_items())], live))
+    return damaged
+
+
+async def _until_end(tasks: Sequence[asyncio.Future[Any]], live: _LiveOutput) -> list[Any]:
+    """Wait until a task or the output ends, end the others, and return all results."""
+    try:
+        await asyncio.wait({*tasks, live.ended}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        live.close()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, live.ended, return_exceptions=True)
+    return results
+
+
+def _raise_first(results: Sequence[Any]) -> None:
+    for result in results:
+        if isinstance(result, (Exception, Terminated)):
+            raise result
 
 
 async def _print(

@@ -36,7 +36,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
     ) -> None:
         self.name = kind
         self._check = check
-        self._known = known
+        self.known = known
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the name."""
@@ -51,7 +51,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
         """Return the names that begin with a word, or none if the store does not answer soon."""
         session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
         try:
-            names = [*self._known(session, ctx)]
+            names = [*self.known(session, ctx)]
         except (zlog.ZlogError, click.ClickException, OSError):
             return []
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -101,9 +101,10 @@ def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def log_argument(command: F) -> F:
     """Add the argument LOG."""
-    return click.argument("log", metavar="LOG", type=LOG_NAME, callback=_note_log)(command)
+    return click.argument("log", metavar="LOG", type=LOG_NAME, callback=note_log)(command)
 
 
-def _note_log(ctx: click.Context, _param: click.Parameter, name: str) -> str:
+def note_log(ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    """Note the command's log for hints."""
     ctx.ensure_object(Session).log = name
     return name

@@ -133,26 +133,26 @@ _subject = ""
 def about(log: str) -> Iterator[None]:
     """Let the messages in a ``with`` block begin with a log's name."""
     global _subject
-    _subject = f"{log}: "
+    _subject = log
     try:
         yield
     finally:
         _subject = ""
 
 
-def is_about() -> bool:
-    """Whether a ``with`` block of :func:`about` is running."""
-    return bool(_subject)
+def subject() -> str:
+    """Return the log's name in a ``with`` block of :func:`about`, or an empty text."""
+    return _subject
 
 
 def labelled(text: str) -> str:
-    """Return a line for stdout, which begins with the log's name if messages do."""
-    return _subject + text
+    """Return a line, which begins with the log's name in a ``with`` block of :func:`about`."""
+    return f"{_subject}: {text}" if _subject else text
 
 
 def say(text: str) -> None:
     """Print a message on stderr, unless its terminal was lost."""
-    printed = _subject + escaped(shortened(text), keep="\n\t")
+    printed = labelled(escaped(shortened(text), keep="\n\t"))
     with contextlib.suppress(OSError):
         click.echo(f"zlog: {printed}", err=True)
 

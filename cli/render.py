@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from zlog import Entry, Fill, Gap, GapKind, Loss
-from zlog.cli.output import Output, escaped, say
+from zlog.cli.output import Output, escaped, labelled, say, subject
 from zlog.cli.parameters import together
 from zlog.cli.template import HELP, Template, iso
 
@@ -44,6 +44,10 @@ def entry_fields(entry: Entry) -> dict[str, object]:
 def _gap_fields(gap: Gap) -> dict[str, object]:
     where = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
     return {**where, **gap_details(gap)}
+
+
+def _log_field() -> dict[str, object]:
+    return {"log": subject()} if subject() else {}
 
 
 def gap_details(gap: Gap) -> dict[str, object]:
@@ -87,16 +91,22 @@ class Style:
         """Return the function that prints items. By default, it depends on the output."""
         if self.as_json:
             return _renderer(
-                lambda entry: out.line(to_json(entry_fields(entry))),
-                lambda gap: out.line(to_json(_gap_fields(gap))),
+                lambda entry: out.line(to_json({**_log_field(), **entry_fields(entry)})),
+                lambda gap: out.line(to_json({**_log_field(), **_gap_fields(gap)})),
             )
         if not (self.template or self.raw or self.null) and out.is_terminal:
             return _renderer(
-                lambda entry: out.line(printable(entry.data)),
-                lambda gap: out.line(click.style(f"-- {gap} --", dim=True)),
+                lambda entry: out.line(labelled(printable(entry.data))),
+                lambda gap: out.line(click.style(f"-- {labelled(str(gap))} --", dim=True)),
             )
         end = b"" if self.raw else b"\0" if self.null else b"\n"
-        render = self.template.render if self.template else lambda entry: entry.data + end
+        plain = bool(self.raw or self.null)
+
+        def render(entry: Entry) -> bytes:
+            if self.template:
+                return self.template.render(entry)
+            label = b"" if plain or not subject() else labelled("").encode()
+            return label + entry.data + end
 
         def report(gap: Gap) -> None:
             out.flush()  # the data before the gap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -13,13 +14,16 @@ import zlog
 from zlog import LogNotFound, StoreUnavailable, ZlogError
 from zlog.cli.exit_codes import ExitCode, Failure, exit_code_of
 from zlog.cli.hints import hint_of
-from zlog.cli.names import LOG_NAME
+from zlog.cli.names import LOG_NAME, Name, note_log
 from zlog.cli.output import Output, about, note, say
 from zlog.cli.session import Session, pass_session
+from zlog.names import check_log_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PAGE = 10_000
+
+_PATTERN = re.compile(r"[*?\[,]")
 
 Confirm = Callable[[zlog.Store, Sequence[str]], bool]
 
@@ -117,6 +121,44 @@ def _matching(session: Session, store: zlog.Store, patterns: Sequence[str]) -> I
                 f"no log matches {pattern!r}", ExitCode.NO_SUCH_LOG, "`zlog ls` lists the logs."
             )
         yield from found
+
+
+class _Selection(Name):
+    """The name of a log, or a selection of logs."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check a name."""
+        return value if _PATTERN.search(value) else super().convert(value, param, ctx)
+
+
+LOG_SELECTION = _Selection("log", check_log_name, LOG_NAME.known)
+"""A log's name, several names with commas, or a pattern."""
+
+
+def selection_argument(command: F) -> F:
+    """Add the argument LOG, which may select several logs."""
+
+    def note(ctx: click.Context, param: click.Parameter, word: str) -> str:
+        return word if is_selection(word) else note_log(ctx, param, word)
+
+    return click.argument("log", metavar="LOG", type=LOG_SELECTION, callback=note)(command)
+
+
+def is_selection(word: str) -> bool:
+    """Whether the argument may select several logs."""
+    return bool(_PATTERN.search(word))
+
+
+def selected_names(session: Session, store: zlog.Store, word: str) -> list[str]:
+    """Return the logs of a selection. Raises Failure if a pattern matches no log."""
+    names = [LOG_NAME(part) for part in word.split(",") if not is_selection(part)]
+    patterns = [part for part in word.split(",") if is_selection(part)]
+    return list(dict.fromkeys((*names, *_matching(session, store, patterns))))
+
+
+def is_pattern(word: str) -> bool:
+    """Whether a selection is one pattern."""
+    return is_selection(word) and "," not in word
 
 
 def log_names(session: Session, store: zlog.Store) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from zlog import Entry
+from zlog.cli.output import subject
 
 _Piece = Callable[[Entry], bytes]
 
@@ -14,6 +15,7 @@ _TOKENS: dict[str, bytes | _Piece] = {
     "s": lambda entry: entry.data,
     "S": lambda entry: b"%d" % len(entry.data),
     "t": lambda entry: iso(entry.timestamp).encode(),
+    "l": lambda _entry: subject().encode(),
     "T": lambda entry: ",".join(sorted(entry.tags)).encode(),
     "%": b"%",
 }
@@ -27,7 +29,8 @@ _ESCAPES: dict[str, bytes | _Piece] = {
 
 HELP = (
     "Print each entry in this format: %p position, %s data, %S size of the data, %t time, %T tags"
-    r" (sorted, separated by commas), %% percent sign, and \n \r \t \0 \\. No newline is added."
+    r" (sorted, separated by commas), %l log (if several are read), %% percent sign, and"
+    r" \n \r \t \0 \\. No newline is added."
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 PACKAGES = ("zlog/aio", "zlog/objects/aio")
-ONLY_AIO = ("__init__.py", "opening.py")
+ONLY_AIO = ("__init__.py", "many.py", "opening.py")
 
 RULES = (
     # The language.

@@ -38,6 +38,8 @@ from zlog._trim.retention import Retention as Retention
 from zlog._trim.retention import RetentionReport as RetentionReport
 from zlog.entry import *  # noqa: F403
 from zlog.errors import *  # noqa: F403
+from zlog.many import Following as Following
+from zlog.many import follow_many as follow_many
 from zlog.read_only import ReadOnlyStore as ReadOnlyStore
 from zlog.store import ObjectClassUse as ObjectClassUse
 from zlog.store import Store as Store

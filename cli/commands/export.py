@@ -12,7 +12,7 @@ import click
 import zlog
 from zlog.cli import ranges
 from zlog.cli.command import Command
-from zlog.cli.output import Output, is_about, note
+from zlog.cli.output import Output, note, subject
 from zlog.cli.progress import Progress
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import entries_of
@@ -64,7 +64,7 @@ def export(
     the command waits at a hole and fills it after the hole timeout. The producers of exactly-once
     appends are not exported.
     """
-    if directory is None and is_about():
+    if directory is None and subject():
         raise click.UsageError("an export of several logs needs --directory DIR")
     with session.open_log(log) as opened, _output(directory, log) as out:
         if out.is_terminal:

@@ -8,7 +8,7 @@ from zlog import Log, LogStat, View
 from zlog.cli.appenders import position_source, since, who_appends
 from zlog.cli.command import Command
 from zlog.cli.commands.ls import log_fields
-from zlog.cli.output import Output, is_about, labelled
+from zlog.cli.output import Output, labelled, subject
 from zlog.cli.parameters import json_option
 from zlog.cli.render import entries_of, to_json
 from zlog.cli.several import each_open_log
@@ -37,7 +37,7 @@ def info(log: Log, as_json: bool) -> None:
             fields = {**log_fields(stat, view), "options": dict(view.options)}
             fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
             out.line(to_json({**fields, "store": store}))
-        elif is_about():
+        elif subject():
             size = f"{entries_of(stat.entries)}, {human_bytes(stat.bytes)}"
             out.line(labelled(f"tail {stat.tail:,}, {size}, {position_source(view)}"))
         else:

@@ -11,12 +11,14 @@ from zlog.cli import ranges
 from zlog.cli.command import SignedCommand
 from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
-from zlog.cli.names import CURSOR_NAME, log_argument
+from zlog.cli.merge import read_many
+from zlog.cli.names import CURSOR_NAME
 from zlog.cli.output import Output
 from zlog.cli.parameters import hole_timeout_option
 from zlog.cli.progress import Progress
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
+from zlog.cli.several import is_selection, selection_argument
 from zlog.cli.tags import Selected, selected, selecting_options
 
 
@@ -33,9 +35,10 @@ from zlog.cli.tags import Selected, selected, selecting_options
     zlog read orders --tag eu --reverse | head -1   # the newest entry
     zlog read orders --json | jq -r .data
     zlog read orders --format '%p\t%t\t%s\n'
+    zlog read 'web-*' @10m:              # several logs, sorted by time
     """,
 )
-@log_argument
+@selection_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @selecting_options
 @click.option("--reverse", is_flag=True, help="Print each range from its end to its start.")
@@ -73,6 +76,9 @@ def read(
     also advances the cursor every second and at the end, after flushing the output. If the command
     dies, the next one repeats some entries, so each entry is printed at least once.
 
+    If LOG is several names with commas or a pattern such as 'web-*', the entries are sorted by
+    time, and each line begins with the name of its log.
+
     The command reports positions without an entry on stderr or, with --json, as {"gap": ...}. With
     --tag, it reports only gaps that may hide an entry with the tag.
 
@@ -86,6 +92,16 @@ def read(
     if name is not None and reverse:
         raise click.UsageError("--cursor and --reverse cannot be combined")
     select = selected(tags, match)
+    if is_selection(log):
+        if name is not None or any(each.single for each in wanted):
+            raise click.UsageError("single positions and --cursor need a single log")
+
+        def items_of(opened: Log) -> Iterator[Entry | Gap]:
+            for each in wanted or (ranges.EVERYTHING,):
+                start, end = each.resolve(opened, opened.tail())
+                yield from opened.read_range(start, end, reverse=reverse, **select)
+
+        return read_many(session, log, items_of, style, hole_timeout, reverse=reverse)
     if tags and any(each.single for each in wanted):
         raise click.UsageError("--tag selects entries of a range: it excludes single positions")
     with (

@@ -16,12 +16,14 @@ from zlog.cli.command import Command
 from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
-from zlog.cli.names import CURSOR_NAME, log_argument
+from zlog.cli.merge import read_many, tail_many
+from zlog.cli.names import CURSOR_NAME
 from zlog.cli.output import Output, say
 from zlog.cli.parameters import hole_timeout_option
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
+from zlog.cli.several import is_selection, selection_argument
 from zlog.cli.tags import Selected, selected, selecting_options
 
 _LAST_DEFAULT = 10
@@ -39,9 +41,10 @@ _LAST_DEFAULT = 10
     zlog tail orders --cursor billing -f  # continue where the last call stopped
     zlog tail orders -n 0 -f --count 1    # wait for the next entry
     zlog tail orders --cursor worker -e   # from the cursor to the tail
+    zlog tail 'web-*' -f                  # several logs
     """,
 )
-@log_argument
+@selection_argument
 @click.option(
     "-n",
     "last",
@@ -105,17 +108,36 @@ def tail(
     written or filled. With --tag, it prints only entries with the tag, and gaps that may hide such
     an entry.
 
+    If LOG is several names with commas or a pattern such as 'web-*', each line begins with the name
+    of its log. With --follow, entries are printed as they arrive, and new logs that match the
+    pattern are included; otherwise they are sorted by time.
+
     With --cursor, the command starts at the cursor. It advances the cursor every second, and when
     Ctrl-C, SIGTERM or SIGHUP ends it, after flushing the output. If the command is killed, the next
     one repeats some entries, so each entry is printed at least once.
     """
     if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from cannot be combined")
+    if is_selection(log) and (name is not None or exit_at_tail or (last and tags)):
+        raise click.UsageError("--cursor, --exit-at-tail, and -n with --tag need a single log")
     if name is not None and last is not None:
         raise click.UsageError("--cursor and -n cannot be combined")
     if since_start:
         begin = "earliest"
     select = selected(tags, match)
+    if is_selection(log):
+        wanted = _LAST_DEFAULT if last is None else last
+        start = begin if begin is not None else -wanted or "latest"
+        if on:
+            return tail_many(session, log, start, select, count, style, hole_timeout)
+        return read_many(
+            session,
+            log,
+            lambda each: each.read_range(ranges.resolve(each, start, each.tail()), **select),
+            style,
+            hole_timeout,
+            count=count,
+        )
     how: dict[str, Any] = {
         "timeout": session.timeout,
         "hole_timeout": hole_timeout,
@@ -134,8 +156,8 @@ def tail(
             if start > end:
                 beyond = f"--from is beyond the tail of log {log!r}, which is {end}"
         else:
-            wanted = min(_LAST_DEFAULT, count or end) if last is None else last
-            start = _nth_last(opened, wanted, end, select)
+            most = min(_LAST_DEFAULT, count or end) if last is None else last
+            start = _nth_last(opened, most, end, select)
         if on and not exit_at_tail:
 
             async def run() -> bool:

@@ -13,7 +13,8 @@ from zlog import StoreUnavailable
 from zlog.cli import several
 from zlog.cli.exit_codes import ExitCode
 
-from .conftest import Inside
+from ..client import planted
+from .conftest import Cli, Inside
 
 NAMES = ["web-1", "web-2", "db"]
 
@@ -151,3 +152,63 @@ def test_nothing_happens_without_clear_selection(
     assert (result.code, result.out) == (code, b"")
     assert complaint in result.err
     assert trim_points(store) == [0, 0, 0]
+
+
+@pytest.fixture
+def timed(store: zlog.Store) -> zlog.Store:
+    """The same store. Three logs have a fourth entry, appended one after the other."""
+    for name in NAMES:
+        with zlog.Log.open(store, name) as log:
+            log.append(name.upper().encode())
+    return store
+
+
+@pytest.mark.usefixtures("timed")
+def test_read_sorts_several_logs_by_time(inside: Inside) -> None:
+    expected = [b"web-1: WEB-1", b"web-2: WEB-2", b"db: DB"]
+    assert inside.ok("read", "web-*,db", "3:").splitlines() == expected
+    assert inside.ok("read", "[wd]*", "3:", "--reverse").splitlines() == expected[::-1]
+    assert inside.ok("tail", "web-?", "-n", "1").splitlines() == expected[:2]
+    assert inside.ok("tail", "[wd]*", "-n", "1", "--count", "1") == b"web-1: WEB-1\n"
+    shown = json.loads(inside.ok("read", "d*", "3:", "--json"))
+    assert (shown["log"], shown["position"], shown["data"]) == ("db", 3, "DB")
+    assert inside.ok("read", "d*", "3:", "--format", "%l/%p") == b"db/3"
+    assert inside.ok("read", "d*", "3:", "--raw") == b"DB"
+
+
+def test_lost_entries_of_several_logs_are_reported(inside: Inside, timed: zlog.Store) -> None:
+    with zlog.Log.open(timed, "web-2") as log:
+        planted.flip(timed, next(iter(log.view.objects())).name, b"WEB-2", b"WOB-2")
+    result = inside("read", "web-*", "3:")
+    assert (result.code, result.out) == (ExitCode.FAILURE, b"web-1: WEB-1\n")
+    assert "zlog: web-2: gap: " in result.err
+    assert "`zlog check web-2` shows which" in result.err
+
+
+def test_tail_follows_logs_that_match(cli: Cli, timed: zlog.Store) -> None:
+    with cli.start("tail", "web-*", "--follow", "-n", "1", "--count", "4") as running:
+        found = sorted(running.stdout.readline() for _ in range(2))
+        assert found == [b"web-1: WEB-1\n", b"web-2: WEB-2\n"]
+        with zlog.Log.open(timed, "web-2") as log:
+            log.append_many([b"x", b"y"])
+        assert running.stdout.readlines() == [b"web-2: x\n", b"web-2: y\n"]
+    assert running.returncode == 0
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("line", "code", "complaint"),
+    [
+        ("tail web-* --cursor a", ExitCode.USAGE, "need a single log"),
+        ("tail web-* -n 3 --tag a", ExitCode.USAGE, "need a single log"),
+        ("read web-* 3", ExitCode.USAGE, "need a single log"),
+        ("read x*", ExitCode.NO_SUCH_LOG, "no log matches 'x*'"),
+        ("read db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
+        ("tail -f db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
+        ("read db,", ExitCode.USAGE, "not a valid name"),
+    ],
+)
+def test_selection_is_checked(inside: Inside, line: str, code: int, complaint: str) -> None:
+    result = inside(*line.split())
+    assert (result.code, result.out) == (code, b"")
+    assert complaint in result.err

@@ -14,6 +14,7 @@ from zlog import store as _store
 from zlog.aio.check import Check
 from zlog.aio.cursor import Cursor
 from zlog.aio.log import Log
+from zlog.aio.many import Following, follow_many
 from zlog.aio.opening import Opening
 from zlog.aio.stream import Stream
 from zlog.aio.writer import Writer
@@ -22,7 +23,17 @@ from zlog.store import ObjectClassUse, Store
 if TYPE_CHECKING:
     import rados
 
-__all__ = ["Check", "Cursor", "Log", "Opening", "Stream", "Writer", "connect"]
+__all__ = [
+    "Check",
+    "Cursor",
+    "Following",
+    "Log",
+    "Opening",
+    "Stream",
+    "Writer",
+    "connect",
+    "follow_many",
+]
 
 
 def connect(

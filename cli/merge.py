@@ -1,0 +1,104 @@
+"""Reading several logs, for ``zlog read`` and ``zlog tail`` with a pattern."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from operator import itemgetter
+
+import zlog
+from zlog import Entry, Gap, aio
+from zlog.cli.exit_codes import ExitCode
+from zlog.cli.follow import follow_many
+from zlog.cli.output import Output, about, say
+from zlog.cli.ranges import PositionSpec
+from zlog.cli.render import Renderer, Style
+from zlog.cli.session import Session
+from zlog.cli.several import is_pattern, selected_names
+from zlog.cli.tags import Selected
+
+Items = Iterable[Entry | Gap]
+
+_EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
+_LATEST = datetime.max.replace(tzinfo=timezone.utc)
+
+
+def read_many(
+    session: Session,
+    selection: str,
+    items_of: Callable[[zlog.Log], Items],
+    style: Style,
+    hole_timeout: float | None,
+    *,
+    reverse: bool = False,
+    count: int | None = None,
+) -> int:
+    """Print parts of several logs by time, and return the exit code."""
+    with Output() as out, session.connect() as store, session.sharing(store), ExitStack() as stack:
+        logs = {
+            name: stack.enter_context(session.open_log(name, hole_timeout=hole_timeout))
+            for name in selected_names(session, store, selection)
+        }
+        items = {name: items_of(log) for name, log in logs.items()}
+        return _exit_code(_print(items, style.renderer(out), count, reverse=reverse))
+
+
+def tail_many(
+    session: Session,
+    selection: str,
+    start: PositionSpec,
+    select: Selected,
+    count: int | None,
+    style: Style,
+    hole_timeout: float | None,
+) -> int:
+    """Print new entries of several logs as they arrive, and return the exit code."""
+    with Output() as out, session.connect() as store:
+        names = selected_names(session, store, selection)
+        opening = aio.follow_many(
+            store,
+            selection if is_pattern(selection) else names,
+            start=start,
+            timeout=session.timeout,
+            hole_timeout=hole_timeout,
+            mac_key=session.mac_key,
+            **select,
+        )
+        return _exit_code(asyncio.run(follow_many(opening, count, style.renderer(out), out)))
+
+
+def _exit_code(damaged: set[str]) -> int:
+    for name in sorted(damaged):
+        say(f"some entries are lost or forged; `zlog check {name}` shows which")
+    return ExitCode.FAILURE if damaged else ExitCode.OK
+
+
+def _print(
+    logs: dict[str, Items], renderer: Renderer, count: int | None, *, reverse: bool
+) -> set[str]:
+    """Print items by time up to ``count`` entries, and return the logs that have lost entries.
+
+    The items of one log stay in order, even if the clocks of its writers differ.
+    """
+    damaged = set()
+    entries = 0
+    timed = (_timed(name, items, reverse) for name, items in logs.items())
+    for _, name, item in heapq.merge(*timed, key=itemgetter(0), reverse=reverse):
+        with about(name):
+            if not renderer(item):
+                damaged.add(name)
+        entries += isinstance(item, Entry)
+        if entries == count:
+            break
+    return damaged
+
+
+def _timed(name: str, items: Items, reverse: bool) -> Iterator[tuple[datetime, str, Entry | Gap]]:
+    last, time = (min, _LATEST) if reverse else (max, _EARLIEST)
+    for item in items:
+        if isinstance(item, Entry):
+            time = last(time, item.timestamp)
+        yield time, name, item
