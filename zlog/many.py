@@ -1,8 +1,10 @@
-"""Follows several logs at once, in a thread."""
+"""Follows several logs at once, for threads."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,7 +24,7 @@ class Following(Iterator[tuple[str, Entry | Gap]]):
     def __init__(self, loop: asyncio.AbstractEventLoop, following: many.Following) -> None:
         self._loop = loop
         self._following = following
-        self._getting: asyncio.Task[tuple[str, Entry | Gap]] | None = None
+        self._getting: concurrent.futures.Future[many.Arrived] | None = None
 
     @property
     def token(self) -> str:
@@ -35,34 +37,39 @@ class Following(Iterator[tuple[str, Entry | Gap]]):
         return self._following.logs
 
     def __next__(self) -> tuple[str, Entry | Gap]:
-        # An interrupted call leaves its task, whose item the next call returns.
+        # After an interrupted call, the next one returns the same item.
         if self._getting is None:
-            self._getting = self._loop.create_task(self._following.__anext__())
-        item = self._loop.run_until_complete(self._getting)
+            work = self._following._next_item()
+            self._getting = asyncio.run_coroutine_threadsafe(work, self._loop)
+        known, name, item = self._getting.result()
         self._getting = None
-        return item
-
-    async def _close(self) -> None:
-        if self._getting is not None:
-            self._getting.cancel()
-            await asyncio.wait([self._getting])
-        await self._following.close()
+        known[1] = item.end
+        return name, item
 
 
 @contextmanager
 def follow_many(store: Store, logs: str | Sequence[str], **options: Any) -> Iterator[Following]:
     """Follow several logs at once, in a ``with`` block.
 
-    The arguments are those of :func:`zlog.aio.follow_many`. Between two calls of the iterator, the
-    logs are not read.
+    The arguments are those of :func:`zlog.aio.follow_many`. An event loop in a thread of its own
+    reads the logs, up to about a thousand items ahead.
     """
     loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="zlog-follow", daemon=True)
+    thread.start()
     try:
-        opened = loop.run_until_complete(many.follow_many(store, logs, **options))
-        following = Following(loop, opened)
-        try:
-            yield following
-        finally:
-            loop.run_until_complete(following._close())
+        opening = many.follow_many(store, logs, **options)
+        yield Following(loop, asyncio.run_coroutine_threadsafe(opening, loop).result())
     finally:
+        asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
         loop.close()
+
+
+async def _end_tasks() -> None:
+    """End all tasks of the loop, which closes the logs."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import signal
@@ -80,6 +81,33 @@ def test_pattern_finds_new_and_drops_removed_logs(store: zlog.Store) -> None:
     append(store, "web-1", "recreated")
     with follow_many(store, "web-*", token=token) as following:
         assert take(following, 1) == [("web-1", "recreated")]
+
+
+def test_recreated_log_is_read_from_its_start(store: zlog.Store) -> None:
+    append(store, "a", "x", "y")
+    with follow_many(store, "*", start="earliest", **SOON) as following:
+        assert take(following, 1) == [("a", "x")]
+        zlog.Log.remove(store, "a")
+        while following.logs:
+            time.sleep(0.01)
+        append(store, "a", "new")
+        while not following.logs:
+            time.sleep(0.01)
+        assert take(following, 1) == [("a", "y")]  # was read ahead
+        token = following.token
+    with follow_many(store, "*", token=token) as following:
+        assert take(following, 1) == [("a", "new")]
+
+
+def test_it_works_inside_an_event_loop(store: zlog.Store) -> None:
+    """As in a notebook."""
+
+    async def main() -> None:
+        append(store, "a", "x")
+        with follow_many(store, ["a"], start="earliest") as following:
+            assert take(following, 1) == [("a", "x")]
+
+    asyncio.run(main())
 
 
 def test_items_are_sorted_by_time(store: zlog.Store) -> None:

@@ -15,6 +15,7 @@ from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.entry import Entry, Gap
 from zlog.errors import LogNotFound
+from zlog.limits import TIMEOUT_SECONDS
 from zlog.store import Store
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ _READY = 1024
 
 _HELD = 65_536
 """How many items may be held back for their order."""
+
+Known = list[Any]
+"""The id of a log, and the position up to which its items were returned."""
+
+Arrived = tuple[Known, str, Entry | Gap]
 
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -66,13 +72,14 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         self._within = within if order == "time" else None
         self._discover = discover
         self._select, self._opening = select, opening
+        self._timeout = opening.get("timeout", TIMEOUT_SECONDS)
         self._positions = {} if token is None else _positions_in(token)
         self._resumed = token is not None
-        self._ready: asyncio.Queue[tuple[str, Entry | Gap] | BaseException] = asyncio.Queue(_READY)
+        self._ready: asyncio.Queue[Arrived | BaseException] = asyncio.Queue(_READY)
         self._slots = asyncio.Semaphore(_OPENING)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._discovery: asyncio.Task[None] | None = None
-        self._held: list[tuple[datetime, int, float, str, Entry | Gap]] = []
+        self._held: list[tuple[datetime, int, float, Arrived]] = []
         self._newest: dict[str, datetime] = {}
         self._arrived = 0
         self._error: BaseException | None = None
@@ -108,35 +115,38 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def __anext__(self) -> tuple[str, Entry | Gap]:
-        if self._error is not None:
-            raise self._error
-        name, item = await (self._next() if self._within is None else self._next_in_time())
-        self._positions[name][1] = item.end
+        known, name, item = await self._next_item()
+        known[1] = item.end
         return name, item
 
-    async def _next(self) -> tuple[str, Entry | Gap]:
+    async def _next_item(self) -> Arrived:
+        if self._error is not None:
+            raise self._error
+        return await (self._next() if self._within is None else self._next_in_time())
+
+    async def _next(self) -> Arrived:
         found = await self._ready.get()
         if isinstance(found, BaseException):
             self._error = found
             raise found
         return found
 
-    async def _next_in_time(self) -> tuple[str, Entry | Gap]:
+    async def _next_in_time(self) -> Arrived:
         """Return the oldest item, once no older one should arrive any more."""
         assert self._within is not None
         now = asyncio.get_running_loop().time
         while True:
             left = self._held[0][2] - now() if self._held else None
             if left is not None and (left <= 0 or len(self._held) >= _HELD):
-                *_, name, item = heapq.heappop(self._held)
-                return name, item
+                return heapq.heappop(self._held)[-1]
             with contextlib.suppress(asyncio.TimeoutError):
-                name, item = await asyncio.wait_for(self._next(), left)
+                arrived = await asyncio.wait_for(self._next(), left)
+                _, name, item = arrived
                 time = item.timestamp if isinstance(item, Entry) else _EARLIEST
                 # The items of one log stay in order, even if their writers' clocks differ.
                 time = self._newest[name] = max(time, self._newest.get(name, _EARLIEST))
                 self._arrived += 1
-                held = time, self._arrived, now() + self._within, name, item
+                held = time, self._arrived, now() + self._within, arrived
                 heapq.heappush(self._held, held)
 
     async def _matching(self) -> list[str]:
@@ -144,7 +154,7 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         names: list[str] = []
         after: str | None = ""
         while after is not None:
-            page = await Log.list(self._store, after=after, count=_PAGE)
+            page = await Log.list(self._store, after=after, count=_PAGE, timeout=self._timeout)
             names += (name for name in page if fnmatchcase(name, self._pattern))
             after = page[-1] if len(page) == _PAGE else None
         return names
@@ -173,10 +183,10 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
                 async with self._slots:
                     opening = Log.open(self._store, name, **self._opening)
                     log = await stack.enter_async_context(opening)
-                    position = await self._first(log, start)
+                    known = await self._first(log, start)
                 opened.set_result(None)
-                async for item in log.follow(position, **self._select):
-                    await self._ready.put((name, item))
+                async for item in log.follow(known[1], **self._select):
+                    await self._ready.put((known, name, item))
         except LogNotFound as error:
             if self._pattern is None:
                 await self._fail(error, opened)
@@ -195,12 +205,12 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         else:
             opened.set_exception(error)
 
-    async def _first(self, log: Log, start: Start) -> int:
+    async def _first(self, log: Log, start: Start) -> Known:
         """Return where to begin in a log, and note it for the token."""
         log_id = f"{log.view.log_id:016x}"
         known = self._positions.get(log.name)
         if known is not None and known[0] == log_id:
-            return int(known[1])
+            return known
         if self._resumed:  # it is new
             start = "earliest"
         if isinstance(start, datetime):
@@ -210,8 +220,8 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         else:
             tail = await log.tail()
             position = tail if start == "latest" else max(0, tail + start) if start < 0 else start
-        self._positions[log.name] = [log_id, position]
-        return position
+        known = self._positions[log.name] = [log_id, position]
+        return known
 
 
 def follow_many(
@@ -255,7 +265,7 @@ def follow_many(
     return Opening(following._begin(), Following.close)
 
 
-def _positions_in(token: str) -> dict[str, list[Any]]:
+def _positions_in(token: str) -> dict[str, Known]:
     try:
         found = json.loads(token)
         if found["zlog-follow"] == 1:
