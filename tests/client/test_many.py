@@ -6,9 +6,11 @@ import asyncio
 import itertools
 import json
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +125,19 @@ def test_log_with_backlog_does_not_delay_others(store: zlog.Store) -> None:
     append(store, "short", "x")
     with follow_many(store, ["long", "short"], start="earliest") as following:
         assert ("short", "x") in take(following, 4096)
+
+
+def test_many_waiting_logs_need_few_threads(tmp_path: Path) -> None:
+    with zlog.connect((tmp_path / "store").as_uri()) as store:
+        names = [f"log-{number}" for number in range(40)]
+        for name in names:
+            append(store, name, "old")
+        before = threading.active_count()
+        with follow_many(store, names) as following:
+            for name in reversed(names):
+                append(store, name, "new")
+                assert take(following, 1) == [(name, "new")]
+            assert threading.active_count() < before + 30
 
 
 def test_named_log_must_exist(store: zlog.Store) -> None:

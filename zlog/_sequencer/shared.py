@@ -7,7 +7,9 @@ only in that epoch. ``open`` does not activate it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import SHARED_ADDRESS, Asking, Grant, LogAddress, check_count
@@ -17,7 +19,14 @@ from zlog.errors import SequencerUnavailable, StaleEpoch
 _SLICE_SECONDS = 0.25
 """How long a thread waits at a time, so that it ends soon after its wait is cancelled."""
 
-_WAITERS_MAX = 64
+_THREADS_MAX = 16
+"""How many waits of an event loop have a thread each, and are woken at once. The other waits are
+polled, because a thread for each of a thousand logs costs more."""
+
+_POLL_SECONDS = 0.02
+
+_POLLED_SECONDS = 5.0
+"""How long a wait is polled before it may get a thread."""
 
 
 class SharedSequencerClient:
@@ -80,8 +89,45 @@ class SharedSequencerClient:
         return position
 
 
+class _Waits:
+    """The waits of all logs in an event loop.
+
+    Attributes:
+        threads: the number of waits that have a thread.
+    """
+
+    def __init__(self) -> None:
+        self.threads = 0
+        self._polled: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._timer = False
+
+    async def poll(self, over: Callable[[], bool], seconds: float) -> None:
+        """Wait until ``over()`` or the time passes. One timer serves all waits."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._polled[future] = over
+        if not self._timer:
+            self._timer = True
+            loop.call_later(_POLL_SECONDS, self._check, loop)
+        try:
+            await asyncio.wait([future], timeout=seconds)
+        finally:
+            del self._polled[future]
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        for future, over in self._polled.items():
+            if not future.done() and over():
+                future.set_result(None)
+        self._timer = bool(self._polled)
+        if self._timer:
+            loop.call_later(_POLL_SECONDS, self._check, loop)
+
+
+_waits: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waits] = WeakKeyDictionary()
+
+
 class AsyncioSharedSequencer(SharedSequencerClient):
-    """The client for tasks. It waits in threads of its own."""
+    """The client for tasks. It waits in a thread of its own, or polls if many logs wait."""
 
     def __init__(self, shared: SharedSequencer) -> None:
         super().__init__(shared)
@@ -94,24 +140,39 @@ class AsyncioSharedSequencer(SharedSequencerClient):
         grant = await self.tail(log, epoch, deadline)
         patience = deadline.sooner(timeout)
         loop = asyncio.get_running_loop()
+        waits = _waits.setdefault(loop, _Waits())
         while grant.position <= position:
             if patience.expired:
                 return None
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(_WAITERS_MAX, "zlog-wait")
-            tail = await loop.run_in_executor(
-                self._threads,
-                self._shared.wait,
-                log.log_id,
-                epoch,
-                position,
-                patience.within(_SLICE_SECONDS),
-            )
-            if tail is None:
-                grant = await self.tail(log, epoch, deadline)
+            if waits.threads < _THREADS_MAX:
+                waits.threads += 1
+                try:
+                    await self._wait_in_thread(loop, log, epoch, position, patience)
+                finally:
+                    waits.threads -= 1
             else:
-                grant = Grant(epoch, tail)
+
+                def over() -> bool:
+                    tail = self._shared.tail(log.log_id, epoch)
+                    return tail is None or tail > position
+
+                await waits.poll(over, patience.within(_POLLED_SECONDS))
+            grant = await self.tail(log, epoch, deadline)
         return grant
+
+    async def _wait_in_thread(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        log: LogAddress,
+        epoch: int,
+        position: int,
+        patience: Deadline,
+    ) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS_MAX, "zlog-wait")
+        seconds = patience.within(_SLICE_SECONDS)
+        wait = self._shared.wait
+        await loop.run_in_executor(self._threads, wait, log.log_id, epoch, position, seconds)
 
     async def close(self) -> None:
         """Let the waiting threads end. They do so within a quarter of a second."""
