@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cls_zlog/base/buffer.h"
 
@@ -37,6 +38,9 @@ class Object {
   // Reads the value of a key. Returns ENOENT if the object or the key does not exist.
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
+  // Reads the values of several keys, and leaves out keys that do not exist.
+  virtual int omap_get_many(const std::vector<std::string>& keys, Page* out) = 0;
+
   // Lists up to `count_max` keys that start with `prefix` and are greater than `after`, in
   // ascending order. Sets `more` if there are others. An OSD may return fewer keys than requested.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
@@ -52,8 +56,8 @@ class Object {
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
   // Appends a stored value to a read-only method's reply. Stored values follow the method's encoded
-  // reply, and are copied only if necessary. `value` must come from omap_list, or be a part of such
-  // a value with the same owner.
+  // reply, and are copied only if necessary. `value` must come from omap_list or omap_get_many,
+  // or be a part of such a value with the same owner.
   virtual int answer(const Buffer& value) = 0;
   // Like answer(), but appends the `length` bytes of the bytestream at `offset`, or nothing if some
   // of these bytes are missing. Sets `there` to the number of bytes that exist.

@@ -51,7 +51,24 @@ class BufferedObject final : public Object {
 
   int omap_get(const std::string& key, std::string* value) override {
     if (!may_read()) return -EIO;
-    return exists_ ? backing_.omap_get(key, value) : -ENOENT;
+    Buffer found;
+    const int r = exists_ ? backing_.omap_get(key, &found) : -ENOENT;
+    if (r == 0) value->assign(found.bytes);
+    return r;
+  }
+
+  // Lets the backing learn of all keys, even if it does not have some of the values yet.
+  int omap_get_many(const std::vector<std::string>& keys, Page* out) override {
+    if (!may_read()) return -EIO;
+    out->clear();
+    int result = 0;
+    for (const std::string& key : keys) {
+      Buffer value;
+      const int r = exists_ ? backing_.omap_get(key, &value) : -ENOENT;
+      if (r == 0) out->emplace(key, value);
+      if (r < 0 && r != -ENOENT) result = r;
+    }
+    return result;
   }
 
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,

@@ -55,9 +55,9 @@ class Backing {
 
   virtual int exists(bool* exists) = 0;
   virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
-  virtual int omap_get(const std::string& key, std::string* value) = 0;   // ENOENT
-  // Works like Object::omap_list, but `count_max` is at least 1, and values without an owner are
-  // valid until the object changes.
+  // Values without an owner are valid until the object changes.
+  virtual int omap_get(const std::string& key, Buffer* value) = 0;  // ENOENT
+  // Works like Object::omap_list, but `count_max` is at least 1.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
   // Reads bytes of the bytestream. Returns fewer than requested only at its end. The pieces are

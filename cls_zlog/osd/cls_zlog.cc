@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/base/object.h"
@@ -82,6 +83,17 @@ class OsdObject final : public zlog::Object {
     return taken(r, list, value);
   }
 
+  int omap_get_many(const std::vector<std::string>& keys, zlog::Page* out) override {
+    out->clear();
+    for (const std::string& key : keys) {
+      ceph::bufferlist list;
+      const int r = cls_cxx_map_get_val(context_, key, &list);
+      if (r == 0) out->emplace(key, buffer_of(std::move(list)));
+      if (r < 0 && r != -ENOENT) return r;
+    }
+    return 0;
+  }
+
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                 zlog::Page* out, bool* more) override {
     out->clear();
@@ -89,11 +101,7 @@ class OsdObject final : public zlog::Object {
     std::map<std::string, ceph::bufferlist> values;
     const int r = cls_cxx_map_get_vals(context_, after, prefix, count_max, &values, more);
     if (r < 0) return r;
-    for (auto& [key, list] : values) {
-      const auto owner = std::make_shared<ceph::bufferlist>(std::move(list));
-      const std::string_view bytes(owner->c_str(), owner->length());
-      out->emplace_hint(out->end(), key, zlog::Buffer{bytes, owner});
-    }
+    for (auto& [key, list] : values) out->emplace_hint(out->end(), key, buffer_of(std::move(list)));
     return 0;
   }
 
@@ -199,6 +207,11 @@ class OsdObject final : public zlog::Object {
   int changing(int r) {
     changed_ = true;
     return r;
+  }
+
+  static zlog::Buffer buffer_of(ceph::bufferlist list) {
+    const auto owner = std::make_shared<ceph::bufferlist>(std::move(list));
+    return {{owner->c_str(), owner->length()}, owner};
   }
 
   // Passes on the value that a call has read. `r` is the call's result, which is the number of

@@ -59,7 +59,7 @@ class OneAttribute final : public Backing {
     *value = value_;
     return 0;
   }
-  int omap_get(const std::string&, std::string*) override { return -ENOENT; }
+  int omap_get(const std::string&, Buffer*) override { return -ENOENT; }
   int omap_list(const std::string&, const std::string&, uint64_t, Page*, bool*) override {
     return 0;
   }

@@ -56,11 +56,13 @@ class ReadSet final : public Backing {
     return 0;
   }
 
-  int omap_get(const std::string& key, std::string* value) override {
+  int omap_get(const std::string& key, Buffer* value) override {
     if (!may_ask()) return -EAGAIN;
-    for (const KeyRead& read : known_.reads.keys) {
+    const std::vector<KeyRead>& keys = known_.reads.keys;
+    for (size_t i = 0; i < keys.size(); i++) {
+      const KeyRead& read = keys[next_key_++ % keys.size()];  // keys are usually read in order
       if (read.key != key) continue;
-      if (read.found) *value = read.value;
+      value->bytes = read.value;
       return read.found ? 0 : -ENOENT;
     }
     missing_.keys.push_back({key});
@@ -136,6 +138,7 @@ class ReadSet final : public Backing {
   Attrs attrs_;
   bool exists_;
   Reads missing_;
+  size_t next_key_ = 0;          // at which a search of the known keys begins
   bool changed_before_ = false;  // a read needs something that an earlier method may have changed
   std::vector<Change> changes_;
   bool attrs_changed_ = false;

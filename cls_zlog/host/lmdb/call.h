@@ -71,10 +71,11 @@ inline std::string_view view_of(const MDB_val& value) {
 
 // These three return 0 or a negative errno: ENOENT if the key does not exist.
 
-inline int get_value(MDB_txn* txn, std::string_view key, std::string* value) {
+template <typename T>  // a string, or a view that is valid until the transaction changes the value
+int get_value(MDB_txn* txn, std::string_view key, T* value) {
   MDB_val name = value_of(key), found{};
   const int result = lmdb_call([&] { return ::mdb_get(txn, kEntries, &name, &found); });
-  if (result == 0) value->assign(view_of(found));
+  if (result == 0) *value = view_of(found);
   return lmdb_errno(result);
 }
 

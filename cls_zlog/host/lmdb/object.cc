@@ -70,8 +70,8 @@ class LmdbObject final : public Backing {
     return error == -ENOENT ? -ENODATA : error;
   }
 
-  int omap_get(const std::string& key, std::string* value) override {
-    return get_value(txn_, key_of(Kind::kOmap, key), value);
+  int omap_get(const std::string& key, Buffer* value) override {
+    return get_value(txn_, key_of(Kind::kOmap, key), &value->bytes);
   }
 
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,

@@ -28,8 +28,8 @@ class MemoryBacking final : public Backing {
     return get(object_->second.attrs, name, value, -ENODATA);
   }
 
-  int omap_get(const std::string& key, std::string* value) override {
-    return get(object_->second.omap, key, value, -ENOENT);
+  int omap_get(const std::string& key, Buffer* value) override {
+    return get(object_->second.omap, key, &value->bytes, -ENOENT);
   }
 
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
@@ -88,8 +88,9 @@ class MemoryBacking final : public Backing {
   }
 
  private:
-  static int get(const std::map<std::string, std::string>& map, const std::string& key,
-                 std::string* value, int missing) {
+  template <typename T>
+  static int get(const std::map<std::string, std::string>& map, const std::string& key, T* value,
+                 int missing) {
     const auto at = map.find(key);
     if (at == map.end()) return missing;
     *value = at->second;
