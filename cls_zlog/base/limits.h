@@ -35,6 +35,7 @@ constexpr uint32_t chunk_tags = 16384;              // tags after which the inde
 constexpr uint32_t chunk_records = 1024;            // records after which the index gets a chunk
 constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger chunk is not stored
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
+constexpr uint32_t chunk_ends_max = 4096;      // records and holes whose ends a chunk has
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
 // Compaction moves entries of up to sparse_entry_bytes_max bytes into records of up to
 // sparse_bytes_max bytes.

@@ -51,6 +51,12 @@ class RecordIterator {
   // Returns whether seek() to this position needs no other page.
   bool at_hand(uint64_t position) const;
 
+  // Replaces the page by the records with the given keys, which may be missing. This is faster than
+  // a listing, for which an OSD also reads the record after the last one.
+  int load(const std::vector<std::string>& keys);
+
+  uint64_t page_max() const { return page_max_; }
+
   // Makes the next seek() fetch a first page again; its position may be lower.
   void start_over(uint64_t likely);
 
@@ -60,6 +66,7 @@ class RecordIterator {
  private:
   int fetch(uint64_t position);
   void cut(uint64_t position);
+  bool covers(const std::string& key, uint64_t position) const;
 
   Object& object_;
   const Striping striping_;
@@ -69,7 +76,8 @@ class RecordIterator {
   uint64_t page_next_;       // size of the last page; at first, of the next one
   uint64_t used_ = 0;        // records of the page
   uint64_t bytes_fetched_ = 0;
-  bool more_ = true;  // there are records above the page
+  bool more_ = true;     // there are records above the page
+  bool picked_ = false;  // load() made the page, and there may be records between its records
   Page page_;
   std::string page_begin_;  // below all of its keys
   Page::const_iterator at_ = page_.end();
@@ -90,9 +98,10 @@ class Walk {
     uint32_t end = 0;                // one past the last
   };
 
-  // `whole` is passed to the RecordIterator.
+  // `whole` is passed to the RecordIterator. `keys` may contain for each position the key of the
+  // record that probably covers it, or "".
   Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions,
-       bool whole = false);
+       bool whole = false, const std::vector<std::string>* keys = nullptr);
 
   bool done() const { return at_ == positions_.size(); }
   int next(Stretch* out);
@@ -100,9 +109,11 @@ class Walk {
 
  private:
   int fetch_below();
+  int load_known();
 
   const Header& header_;
   const std::vector<uint64_t>& positions_;
+  const std::vector<std::string>* const keys_;
   const bool descending_;
   RecordIterator records_;
   uint32_t at_ = 0;

@@ -60,15 +60,17 @@ struct BlocksSeen {
 template <typename Reply>
 class Scan {
  public:
-  // All arguments must outlive the scan. Scans that build one reply together share `blocks`.
+  // All arguments must outlive the scan. Scans that build one reply together share `blocks`. `keys`
+  // is passed to the Walk.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
-       uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
+       uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr,
+       const std::vector<std::string>* keys = nullptr)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
         striping_(header.striping()),
         header_(header),
         end_(header.records_end()),
-        walk_(object, header, positions_),
+        walk_(object, header, positions_, false, keys),
         reply_(reply),
         blocks_(blocks == nullptr ? &own_blocks_ : blocks) {}
 

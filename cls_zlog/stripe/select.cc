@@ -16,6 +16,7 @@ struct Hit {
   TagLocation location;
   std::string_view tag;  // by which it was found; its only one if location.alone
   bool direct = false;   // the data can be read at the location
+  std::string key;       // of its record, if the record was read
 };
 
 // What was found at positions [begin, end).
@@ -24,6 +25,7 @@ struct Found {
   std::vector<SelectGap> gaps;
   uint64_t begin = 0;
   uint64_t end = 0;
+  const StoredChunk* chunk = nullptr;  // in which they were found
 };
 
 // A range that is searched in one way: with a chunk's locations, or by reading its records if there
@@ -199,6 +201,7 @@ class Selection {
       const TagLocation location = location_of(record, i, tags);
       out->hits.push_back(hit_of(striping_.after(part.first, i - part.begin), location,
                                  location.alone ? tag : request_.tags.front()));
+      out->hits.back().key = part.stored->key;
     }
   }
 
@@ -258,6 +261,7 @@ class Selection {
   void look_up(const Segment& segment, Found* out) const {
     out->begin = segment.begin;
     out->end = segment.end;
+    out->chunk = segment.chunk;
     const auto missing = [&](const std::string& tag) { return locations_.count(tag) == 0; };
     if (request_.all && std::any_of(request_.tags.begin(), request_.tags.end(), missing)) return;
     std::vector<Hit> candidates;
@@ -310,7 +314,7 @@ class Selection {
     size_t i = 0;
     while (i < fit && !full_) {
       size_t taken = 0;
-      ZLOG_TRY(hits[i].direct ? answer_direct(hits[i], &taken) : answer_stored(hits, i, &taken));
+      ZLOG_TRY(hits[i].direct ? answer_direct(hits[i], &taken) : answer_stored(*found, i, &taken));
       i += taken;
     }
     if (i < hits.size()) {
@@ -363,12 +367,23 @@ class Selection {
   }
 
   // Adds hits to the reply by reading their records, from the i-th hit up to the next direct one.
-  int answer_stored(const std::vector<Hit>& hits, size_t i, size_t* taken) {
+  int answer_stored(const Found& found, size_t i, size_t* taken) {
     std::vector<uint64_t> positions;
-    const auto joins = [&](size_t next) { return next < hits.size() && !hits[next].direct; };
-    for (size_t next = i; joins(next); next++) positions.push_back(hits[next].position);
+    std::vector<std::string> keys;
+    std::string key;
+    Span record;
+    for (size_t next = i; next < found.hits.size() && !found.hits[next].direct; next++) {
+      const Hit& hit = found.hits[next];
+      positions.push_back(hit.position);
+      if (found.chunk == nullptr) {
+        key = hit.key;
+      } else if (key.empty() || !record.covers(hit.position)) {
+        key = record_key(*found.chunk, hit.location.index, striping_, &record);
+      }
+      keys.push_back(key);
+    }
     const uint32_t before = reply_.count();
-    Scan<Answering> scan(object_, header_, positions, request_.bytes_max, &reply_, &blocks_);
+    Scan<Answering> scan(object_, header_, positions, request_.bytes_max, &reply_, &blocks_, &keys);
     ZLOG_TRY(scan.run());
     bytes_read_ += scan.bytes_fetched();
     *taken = reply_.count() - before;

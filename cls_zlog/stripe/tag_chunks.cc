@@ -4,6 +4,7 @@
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/hex.h"
+#include "cls_zlog/stripe/layout.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::stripe {
@@ -11,6 +12,9 @@ namespace {
 
 constexpr uint64_t kPageChunks = 256;
 constexpr uint32_t kRemovedMax = 64;  // chunks that one call rebuilds
+// Below this average length of records and holes, their ends are not stored: small records are found
+// by a listing almost as fast, and each search reads all chunks.
+constexpr uint32_t kPartLengthMin = 16;
 
 enum class LocationKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
 
@@ -211,10 +215,35 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
   return 0;
 }
 
+std::string record_key(const StoredChunk& chunk, uint32_t index, const Striping& striping,
+                       Span* record) {
+  const auto count = static_cast<uint32_t>(chunk.chunk.record_ends.size() / sizeof(uint32_t));
+  const wire::Column<uint32_t> ends = {chunk.chunk.record_ends.data(), count};
+  uint32_t i = 0;
+  for (uint32_t limit = count; i < limit;) {
+    const uint32_t middle = i + (limit - i) / 2;
+    if (ends[middle] <= index) {
+      i = middle + 1;
+    } else {
+      limit = middle;
+    }
+  }
+  const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+  if (i == count || begin > index) return {};
+  const uint64_t first = striping.after(chunk.span.first, begin);
+  *record = {first, striping.after(first, ends[i] - begin - 1)};
+  return span_key(kRecords, *record, striping);
+}
+
 int store_chunk(Object& object, const Header& header, const Span& span,
-                const TagLocations& locations, const std::vector<SpanMessage>& unknown) {
+                const TagLocations& locations, const std::vector<SpanMessage>& unknown,
+                const std::vector<uint32_t>& ends) {
   StoredChunk stored = {span, {}};
   stored.chunk.unknown = unknown;
+  const uint64_t positions = header.striping().length(span);
+  if (ends.size() <= std::min<uint64_t>(limits::chunk_ends_max, positions / kPartLengthMin)) {
+    for (const uint32_t end : ends) wire::append(&stored.chunk.record_ends, end);
+  }
   uint64_t bytes = 0;
   return add_to_chunk(object, header, stored, locations, &bytes);
 }

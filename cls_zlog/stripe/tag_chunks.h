@@ -43,12 +43,15 @@ struct TagChunk {
   uint64_t buckets = 0;              // bit i: bucket i exists
   uint32_t tags = 0;                 // locations in all buckets
   std::vector<SpanMessage> unknown;  // positions with records that were unreadable
+  std::string record_ends;           // u32 each: one past the last index of each record or hole
   wire::Further further;
 
   ZLOG_FIELDS(v) {
     v("buckets", buckets);
     v("tags", tags, wire::at_most(limits::chunk_tags_max));
     v("unknown", unknown, wire::at_most(limits::chunk_unknown_max));
+    v("record_ends", record_ends,
+      wire::at_most(limits::chunk_ends_max * sizeof(uint32_t)).since(2));
   }
 };
 
@@ -70,9 +73,15 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes);
 
-// Stores a new chunk.
+// Returns the key of the record in which a location was when the chunk was made, and sets `record`
+// to its positions. Returns "" if the chunk does not have them.
+std::string record_key(const StoredChunk& chunk, uint32_t index, const Striping& striping,
+                       Span* record);
+
+// Stores a new chunk. `ends` has the ends of its records and holes, as TagChunk::record_ends.
 int store_chunk(Object& object, const Header& header, const Span& span,
-                const TagLocations& locations, const std::vector<SpanMessage>& unknown);
+                const TagLocations& locations, const std::vector<SpanMessage>& unknown,
+                const std::vector<uint32_t>& ends);
 
 // Adds tag locations to a chunk. Removes the chunk instead if it is damaged or would exceed
 // chunk_tags_max; records must then be read in its place. Adds the number of bytes read to `bytes`.

@@ -43,10 +43,10 @@ int make_first_chunks(Object& object, Header* header, uint64_t first) {
   const uint64_t count = striping.length({least, last});
   header->indexed = last + 1;
   if (end <= *taken) header->unindexed_records = limits::chunk_records;
-  if (count <= kChunkLocationsMax) return store_chunk(object, *header, {least, last}, {}, {});
+  if (count <= kChunkLocationsMax) return store_chunk(object, *header, {least, last}, {}, {}, {});
   const uint64_t near = striping.before(last, kChunkLocationsMax - 1);
-  ZLOG_TRY(store_chunk(object, *header, {least, striping.before(near, 1)}, {}, {}));
-  return store_chunk(object, *header, {near, last}, {}, {});
+  ZLOG_TRY(store_chunk(object, *header, {least, striping.before(near, 1)}, {}, {}, {}));
+  return store_chunk(object, *header, {near, last}, {}, {}, {});
 }
 
 // Makes the chunks of [begin, end). Sets `reached` to how far it got.
@@ -58,13 +58,15 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
   uint64_t first = sweep.position();  // of the next chunk
   TagLocations locations;
   std::vector<SpanMessage> unknown;
+  std::vector<uint32_t> ends;
+  std::string last_key;
   uint32_t tags = 0;
   const auto flush = [&](uint64_t chunk_end) -> int {
     if (first >= chunk_end) return 0;
     const Span span = {std::exchange(first, chunk_end), striping.before(chunk_end, 1)};
     tags = 0;
     return store_chunk(object, header, span, std::exchange(locations, {}),
-                       std::exchange(unknown, {}));
+                       std::exchange(unknown, {}), std::exchange(ends, {}));
   };
   while (!sweep.done() && !sweep.enough()) {
     Sweep::Part part;
@@ -73,6 +75,10 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
     if (record != nullptr && striping.length({first, part.first}) > kChunkLocationsMax + 1) {
       ZLOG_TRY(flush(part.first));
     }
+    const std::string key(record == nullptr ? "" : part.stored->key);
+    // A sparse record has several parts.
+    if (!key.empty() && key == std::exchange(last_key, key) && !ends.empty()) ends.pop_back();
+    ends.push_back(striping.index({first, part.last}, part.last) + 1);
     if (record == nullptr ? header.lost(part.first, part.last + 1)
                           : record->kind == RecordKind::kLost || record->unreadable()) {
       if (!unknown.empty() && striping.next(unknown.back().last) == part.first) {

@@ -35,6 +35,7 @@ int RecordIterator::fetch(uint64_t position) {
                                           : std::max<uint64_t>(used_, 1);
   }
   used_ = 0;
+  picked_ = false;
   page_begin_ = span_key_bound(kRecords, position);
   const int r = object_.omap_list(page_begin_, std::string(kRecords), page_next_, &page_, &more_);
   at_ = page_.begin();
@@ -43,6 +44,21 @@ int RecordIterator::fetch(uint64_t position) {
   if (page_.empty() && more_) return -EIO;
   for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
   return 0;
+}
+
+int RecordIterator::load(const std::vector<std::string>& keys) {
+  if (bytes_fetched_ > limits::walk_bytes_max) return -E2BIG;
+  start_over(page_next_);
+  ZLOG_TRY(object_.omap_get_many(keys, &page_));
+  at_ = page_.begin();
+  picked_ = true;
+  for (const auto& [key, value] : page_) bytes_fetched_ += value.bytes.size();
+  return 0;
+}
+
+bool RecordIterator::covers(const std::string& key, uint64_t position) const {
+  Span span;
+  return parse_span_key(kRecords, key, striping_, residue_, &span) && span.covers(position);
 }
 
 void RecordIterator::start_over(uint64_t likely) {
@@ -56,6 +72,10 @@ void RecordIterator::start_over(uint64_t likely) {
 
 bool RecordIterator::at_hand(uint64_t position) const {
   const std::string bound = span_key_bound(kRecords, position);
+  if (picked_) {
+    const auto at = page_.upper_bound(bound);
+    return at != page_.end() && covers(at->first, position);
+  }
   return bound >= page_begin_ && (!more_ || (!page_.empty() && bound < page_.rbegin()->first));
 }
 
@@ -96,7 +116,7 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   const std::string bound = span_key_bound(kRecords, position);
   const bool falls = at_ != page_.begin() && bound < std::prev(at_)->first;
   if (falls || (at_ != page_.end() && at_->first < bound)) at_ = page_.upper_bound(bound);
-  if (at_ == page_.end() && more_) {
+  if (at_ == page_.end() ? more_ : picked_ && !covers(at_->first, position)) {
     ZLOG_TRY(fetch(position));
   }
   *out = nullptr;
@@ -119,9 +139,11 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   return 0;
 }
 
-Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions, bool whole)
+Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions, bool whole,
+           const std::vector<std::string>* keys)
     : header_(header),
       positions_(positions),
+      keys_(keys),
       descending_(positions.size() > 1 && positions[0] > positions[1]),
       records_(object, header, likely_records(header, positions.size()), whole) {}
 
@@ -147,8 +169,20 @@ int Walk::fetch_below() {
   return 0;
 }
 
+// Fetches the records of the next positions with known keys.
+int Walk::load_known() {
+  std::vector<std::string> keys;
+  for (size_t i = at_; i < keys_->size() && keys.size() < records_.page_max(); i++) {
+    const std::string& key = (*keys_)[i];
+    if (key.empty()) break;
+    if (keys.empty() || keys.back() != key) keys.push_back(key);
+  }
+  return keys.empty() ? 0 : records_.load(keys);
+}
+
 int Walk::next(Stretch* out) {
   const Stored* stored = nullptr;
+  if (keys_ != nullptr && !records_.at_hand(positions_[at_])) ZLOG_TRY(load_known());
   if (descending_ && !records_.at_hand(positions_[at_])) ZLOG_TRY(fetch_below());
   ZLOG_TRY(records_.seek(positions_[at_], &stored));
   const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);

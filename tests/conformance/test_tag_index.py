@@ -352,6 +352,25 @@ def test_wrong_index_location_does_not_hide_entries(damageable: tuple[Stripe, Me
         assert select(stripe, [A])[0] == expected, column
 
 
+def test_wrong_ends_of_records_do_not_hide_entries(damageable: tuple[Stripe, MemoryDoor]) -> None:
+    """A chunk of three records, two of which have the tag, that locates the records wrongly."""
+    stripe, door = damageable
+    for start, tag in ((0, A), (100, B), (200, A)):
+        write(stripe, range(start, start + 100), *(b"%d" % i for i in range(60)), tag)
+    write(stripe, [300], B)  # makes the chunk
+    expected = [*range(100), *range(200, 300)]
+    sound = door.load(stripe.name)
+    (key,) = (key for key in sound.omap if key.startswith(b"c."))
+    fields, _ = fields_of(sound.omap[key])
+    assert fields.endswith(wire.u32(12) + b"".join(map(wire.u32, (100, 200, 300))))
+    for ends in ((100, 200, 300), (50, 200, 300), (100, 150, 300), (300, 200, 100), (2**32 - 1,)):
+        forged = fields[:-16] + wire.u32(4 * len(ends)) + b"".join(map(wire.u32, ends))
+        door.save(stripe.name, sound.with_value(key, of_version(key, envelope(key, forged), 2, 1)))
+        assert positions(stripe, A) == expected, ends
+    door.save(stripe.name, sound.with_value(key, envelope(key, fields[:-16])))  # of version 1
+    assert positions(stripe, A) == expected
+
+
 def test_calls_end_after_32_mib(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     for position in range(9):
