@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 from pathlib import Path
 
 import pytest
 
-from .support import run
+from zlog._native.local import EmbeddedStore
+
+from .support import run, seal, write
 
 # Makes a store, and then copies of it with one page in the place of another. A child for each reads
 # the whole log, appends and trims. Prints how each ended: 0 when nothing was noticed, 1 when it got
@@ -60,3 +63,41 @@ def test_damaged_pages_never_abort_process(tmp_path: Path) -> None:
     endings = json.loads(run(DAMAGE, tmp_path, 40))
     assert 1 in endings, "no damage was met"
     assert -signal.SIGABRT not in endings
+
+
+# Writes in the caller's thread, which keeps LMDB's lock after it has found damage. The damage is
+# undone, so that other processes can write.
+FIND = """
+    import os, struct, sys
+    from zlog._native.local import EmbeddedStore
+    from zlog._native.writes import encode_write
+    store = EmbeddedStore(sys.argv[1])
+
+    def write(position):
+        request = encode_write(1, 1, bytes(16), 1, [position], [position], [b"x" * 100])
+        return store.execute("object", "write", request, 5.0)[0]
+
+    assert [write(position) for position in range(1000, 1010)] == [0] * 10
+    file = os.open(sys.argv[1] + "/data.mdb", os.O_RDWR)
+    pages = range(8192, os.fstat(file).st_size, 4096)
+    branches = [page for page in pages if os.pread(file, 12, page)[10:] == struct.pack("<H", 1)]
+    sizes = [os.pread(file, 2, page + 12) for page in branches]
+    for page in branches:
+        os.pwrite(file, struct.pack("<H", 18), page + 12)
+    print(write(1010))
+    for page, size in zip(branches, sizes):
+        os.pwrite(file, size, page + 12)
+    store.close()
+    again = EmbeddedStore(sys.argv[1])
+    store = again
+    print(write(1010))
+    again.close()
+"""
+
+
+def test_others_can_write_after_finder_of_damage_has_ended(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path) as store:
+        seal(store)
+        assert [write(store, [position], b"x" * 100) for position in range(300)] == [0] * 300
+        assert run(FIND, tmp_path).split() == [str(-errno.EIO)] * 2
+        assert write(store, [2000]) == 0

@@ -7,6 +7,9 @@ import errno
 import signal
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -23,6 +26,7 @@ from .support import (
     OBJECT,
     SECONDS,
     answers,
+    finish,
     interrupt_soon,
     read,
     run,
@@ -205,6 +209,37 @@ def test_data_beyond_own_map_is_readable(tmp_path: Path) -> None:
         assert run(code, tmp_path).strip() == "0"
         assert read(small, [0]) == [bytes(8 << 20)]
         assert write(small, [1], bytes(1 << 20)) in (0, -errno.ENOSPC)
+
+
+def test_writers_continue_while_map_grows(tmp_path: Path) -> None:
+    """Several stores of this process write while another process writes beyond their map."""
+    with ExitStack() as stack:
+        opened = [EmbeddedStore(tmp_path, map_bytes=64 << 20) for _ in range(3)]
+        stores = [stack.enter_context(store) for store in opened]
+        seal(stores[0])
+        other = start(
+            """
+            import sys
+            from zlog._native.local import EmbeddedStore
+            from zlog._native.writes import encode_write
+            store = EmbeddedStore(sys.argv[1])
+            for i in range(12):
+                request = encode_write(1, 1, b"0" * 16, 1, [i], [i], [bytes(8 << 20)])
+                assert store.execute("object", "write", request, 30.0)[0] == 0
+            """,
+            tmp_path,
+        )
+
+        def work(number: int) -> set[int]:
+            positions = count(100_000 * (number + 1))
+            codes = set()
+            while other.poll() is None:
+                codes.add(write(stores[number], [next(positions)]))
+            return codes
+
+        with ThreadPoolExecutor(3) as pool:
+            assert [*pool.map(work, range(3))] == [{0}] * 3
+        finish(other)
 
 
 def test_impossible_directory_is_refused(tmp_path: Path) -> None:

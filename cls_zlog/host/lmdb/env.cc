@@ -85,13 +85,16 @@ LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
 LmdbEnv::~LmdbEnv() {
   if (env_ == nullptr) return;
   // After this sync the noted changes of the last transaction need not be made again.
-  if (redo_.found() && !read_only_ && !damaged_) ::mdb_env_sync(env_, 1);
+  if (redo_.found() && !read_only_) ::mdb_env_sync(env_, 1);
   ::mdb_env_close(env_);
 }
 
 void LmdbEnv::release(LmdbEnv* env) {
   const std::lock_guard<std::mutex> lock(fork_mutex<LmdbEnv>());
   if (env->pid_ != ::getpid() || --env->users_ != 0) return;
+  // The thread that found damage holds locks in the maps. If these were unmapped, the kernel could
+  // not pass the locks on when the thread ends.
+  if (env->damaged_) return;
   const auto known = registry().find(env->directory_);
   if (known != registry().end() && known->second == env) registry().erase(known);
   delete env;  // still under the mutex: it must be closed before anyone can open it again
@@ -363,12 +366,12 @@ int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo
     if (const int error = turn.take(shared_.get(), wait)) return error;
   }
   MDB_txn* txn = nullptr;
-  int result = begin(flags, &txn);
+  const int result = begin(flags, &txn);
   if (result == MDB_MAP_RESIZED) {
+    turn.release();  // for the writers of this process, which must end before the map is replaced
     lock.unlock();
     if (const int error = adopt_map_of_others()) return error;
-    lock.lock();
-    result = begin(flags, &txn);
+    return transact(flags, commits, work, changes, wait);
   }
   if (result != 0) return lmdb_errno(result);
   int error = -EIO;

@@ -304,8 +304,9 @@ int SharedSequencer::WriterLock::take(SharedSequencer* shared, bool wait) {
   return -error;
 }
 
-SharedSequencer::WriterLock::~WriterLock() {
+void SharedSequencer::WriterLock::release() {
   if (shared_ != nullptr) ::pthread_mutex_unlock(&shared_->region_->writing);
+  shared_ = nullptr;
 }
 
 bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {

@@ -54,9 +54,10 @@ class SharedSequencer {
   // The lock of the database that a writer takes before LMDB's, which can only be waited for.
   class WriterLock {
    public:
-    ~WriterLock();
+    ~WriterLock() { release(); }
     // Unless `wait` is set, returns EBUSY while another thread or process holds the lock.
     int take(SharedSequencer* shared, bool wait);
+    void release();
     // Holds the lock until this thread ends.
     void keep() { shared_ = nullptr; }
 
