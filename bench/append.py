@@ -39,7 +39,7 @@ _ONE_BY_ONE_DEPTH = 64
     python -m bench append                              # one entry after the other
     python -m bench append --batch 1024                 # batches
     python -m bench append --depth 4096                 # many concurrent appends of one program
-    python -m bench append --depth 64 --through threads # beside tasks
+    python -m bench append --depth 64 --through threads  # compared with tasks
     python -m bench append --exclusive                  # beside a log that any client appends to
     python -m bench append --batch 1024 --compression zstd
     python -m bench --store ceph://logs append --size 16K --batch 256 --writers 4 --seconds 20

@@ -17,7 +17,7 @@ from zlog.cli.output import Output, about, say
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Renderer, Style
 from zlog.cli.session import Session
-from zlog.cli.several import is_pattern, selected_names
+from zlog.cli.several import is_pattern, open_selected, selected_names
 from zlog.cli.tags import Selected
 
 Items = Iterable[Entry | Gap]
@@ -36,13 +36,17 @@ def read_many(
     reverse: bool = False,
     count: int | None = None,
 ) -> int:
-    """Print parts of several logs by time, and return the exit code."""
+    """Print parts of several logs by time, and return the exit code.
+
+    Args:
+        items_of: a function that finds out which part of a log to print. What it says begins with
+            the log's name.
+    """
     with Output() as out, session.connect() as store, session.sharing(store), ExitStack() as stack:
-        logs = {
-            name: stack.enter_context(session.open_log(name, hole_timeout=hole_timeout))
-            for name in selected_names(session, store, selection)
-        }
-        items = {name: items_of(log) for name, log in logs.items()}
+        items = {}
+        for name, log in open_selected(session, store, stack, selection, hole_timeout).items():
+            with about(name):
+                items[name] = items_of(log)
         return _exit_code(_print(items, style.renderer(out), count, reverse=reverse))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -156,6 +157,28 @@ def selected_names(session: Session, store: zlog.Store, word: str) -> list[str]:
     return list(dict.fromkeys((*names, *_matching(session, store, patterns))))
 
 
+def open_selected(
+    session: Session, store: zlog.Store, stack: ExitStack, word: str, hole_timeout: float | None
+) -> dict[str, zlog.Log]:
+    """Open the logs of a selection. Those that match a pattern may have been removed meanwhile."""
+    found = {}
+    for name in selected_names(session, store, word):
+        try:
+            opening = session.open_log(name, hole_timeout=hole_timeout)
+            found[name] = stack.enter_context(opening)
+        except LogNotFound as error:
+            if name in word.split(","):
+                raise
+            report_unfinished_removal(error, name)
+    return found
+
+
+def report_unfinished_removal(error: LogNotFound, name: str) -> None:
+    """Report a listed log if its removal is not finished."""
+    if error.removing:
+        say(f"{error}. {hint_of(error, name)}")
+
+
 def is_pattern(word: str) -> bool:
     """Whether a selection is one pattern."""
     return is_selection(word) and "," not in word
@@ -176,7 +199,8 @@ def _one_of_several(name: str, action: Callable[..., int | None], *, named: bool
             return action(log=name) or ExitCode.OK
         except ZlogError as error:
             if isinstance(error, LogNotFound) and not named:
-                return ExitCode.OK  # it was removed after it was listed
+                report_unfinished_removal(error, name)
+                return ExitCode.OK
             code = exit_code_of(error)
             if isinstance(error, StoreUnavailable) and code == ExitCode.UNREACHABLE:
                 raise

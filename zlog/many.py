@@ -37,6 +37,8 @@ class Following(Iterator[tuple[str, Entry | Gap]]):
         return self._following.logs
 
     def __next__(self) -> tuple[str, Entry | Gap]:
+        if self._loop.is_closed():
+            raise many.closed()
         # After an interrupted call, the next one returns the same item.
         if self._getting is None:
             work = self._following._next_item()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,9 +93,9 @@ def _output(directory: Path | None, log: str) -> Iterator[Output]:
             yield out
         return
     path = directory / f"{log}.zlog"
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with part.open("wb") as file:
+        with part.open("xb") as file:
             with Output(file) as out:
                 yield out
             os.fsync(file.fileno())

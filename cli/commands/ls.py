@@ -8,12 +8,11 @@ import zlog
 from zlog import LogStat, View
 from zlog.cli.appenders import appender_fields, position_source
 from zlog.cli.command import Command
-from zlog.cli.hints import hint_of
-from zlog.cli.output import Output, say
+from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.several import log_names
+from zlog.cli.several import log_names, report_unfinished_removal
 from zlog.cli.tables import table
 from zlog.cli.units import human_bytes
 
@@ -57,8 +56,7 @@ def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View
         with zlog.Log.open(store, name, timeout=session.timeout) as opened:
             return opened.stat(), opened.view
     except zlog.LogNotFound as error:
-        if error.removing:
-            say(f"{error}. {hint_of(error, name)}")
+        report_unfinished_removal(error, name)
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import click
 
@@ -97,9 +98,11 @@ def read(
             raise click.UsageError("single positions and --cursor need a single log")
 
         def items_of(opened: Log) -> Iterator[Entry | Gap]:
-            for each in wanted or (ranges.EVERYTHING,):
-                start, end = each.resolve(opened, opened.tail())
-                yield from opened.read_range(start, end, reverse=reverse, **select)
+            tail = opened.tail()
+            parts = [each.resolve(opened, tail) for each in wanted or (ranges.EVERYTHING,)]
+            return chain.from_iterable(
+                opened.read_range(start, end, reverse=reverse, **select) for start, end in parts
+            )
 
         return read_many(session, log, items_of, style, hole_timeout, reverse=reverse)
     if tags and any(each.single for each in wanted):

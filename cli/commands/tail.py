@@ -126,18 +126,19 @@ def tail(
         begin = "earliest"
     select = selected(tags, match)
     if is_selection(log):
-        wanted = _LAST_DEFAULT if last is None else last
+        wanted = min(_LAST_DEFAULT, count or _LAST_DEFAULT) if last is None else last
         start = begin if begin is not None else -wanted or "latest"
         if on:
             return tail_many(session, log, start, select, count, style, hole_timeout)
-        return read_many(
-            session,
-            log,
-            lambda each: each.read_range(ranges.resolve(each, start, each.tail()), **select),
-            style,
-            hole_timeout,
-            count=count,
-        )
+
+        def items_of(each: zlog.Log) -> Iterator[Entry | Gap]:
+            tail = each.tail()
+            first = ranges.resolve(each, start, tail)
+            if first > tail:
+                say(f"--from is beyond the tail, which is {tail}")
+            return each.read_range(first, **select)
+
+        return read_many(session, log, items_of, style, hole_timeout, count=count)
     how: dict[str, Any] = {
         "timeout": session.timeout,
         "hole_timeout": hole_timeout,

@@ -170,6 +170,11 @@ def test_read_sorts_several_logs_by_time(inside: Inside) -> None:
     assert inside.ok("read", "[wd]*", "3:", "--reverse").splitlines() == expected[::-1]
     assert inside.ok("tail", "web-?", "-n", "1").splitlines() == expected[:2]
     assert inside.ok("tail", "[wd]*", "-n", "1", "--count", "1") == b"web-1: WEB-1\n"
+    assert inside("read", "d*", "9:").err == "zlog: db: range 9: is empty: the tail is 4\n"
+    assert (
+        inside("tail", "d*", "--from", "9").err
+        == "zlog: db: --from is beyond the tail, which is 4\n"
+    )
     shown = json.loads(inside.ok("read", "d*", "3:", "--json"))
     assert (shown["log"], shown["position"], shown["data"]) == ("db", 3, "DB")
     assert inside.ok("read", "d*", "3:", "--format", "%l/%p") == b"db/3"

@@ -8,7 +8,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog import Entry, LogNotFound, follow_many
+from zlog import Entry, LogNotFound, StoreTimeout, StoreUnavailable, follow_many
+from zlog.aio.many import Order
 
 SOON = {"discover": 0.02}
 
@@ -186,3 +187,48 @@ def test_token_names_only_followed_logs(store: zlog.Store) -> None:
     zlog.Log.remove(store, "a")
     with follow_many(store, "*", token=token) as following:
         assert json.loads(following.token)["logs"] == {}
+
+
+def test_entries_that_wait_are_sorted_too(store: zlog.Store) -> None:
+    for name, data in (("b", "0"), ("a", "1"), ("b", "2")):
+        append(store, name, data)
+        time.sleep(0.002)
+    with follow_many(store, "*", start="earliest", order="time", within=0.2) as following:
+        assert take(following, 1) == [("b", "0")]
+        for name, data in (("a", "3"), ("b", "4"), ("a", "5")):
+            append(store, name, data)
+            time.sleep(0.002)
+        time.sleep(0.3)  # longer than items are held back
+        assert [data for _, data in take(following, 5)] == list("12345")
+
+
+@pytest.mark.parametrize("order", ["arrival", "time"])
+def test_error_of_one_log_ends_iterator(
+    store: zlog.Store, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> AsyncIterator[Entry]:
+        raise StoreTimeout("too late")
+        yield
+
+    append(store, "a", "x")
+    monkeypatch.setattr("zlog.aio.Log.follow", fail)
+    with follow_many(store, ["a"], order=order) as following, pytest.raises(StoreTimeout):
+        next(following)
+
+
+def test_closed_iterator_is_refused(store: zlog.Store) -> None:
+    append(store, "a", "x")
+    with follow_many(store, "*") as following:
+        pass
+    with pytest.raises(StoreUnavailable, match="is closed"):
+        next(following)
+
+    async def main() -> None:
+        following = await zlog.aio.follow_many(store, "*")
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        await following.close()
+        with pytest.raises(StoreUnavailable, match="is closed"):
+            await waiting
+
+    asyncio.run(main())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from queue import Queue
 
 import pytest
 
 import zlog
-from zlog import aio
+from zlog import ReentrantCall, aio
 from zlog._append import gather
 from zlog.errors import EntryTooLarge, StoreTimeout
 from zlog.testing import AT_ONCE, Fate, FaultyStore, StoreCall, run_virtually
@@ -61,6 +62,30 @@ def test_thread_waits_for_space_and_gets_errors(
             future.result(0)
     with zlog.Log.open(memory, "orders") as log:
         assert [log.read(i).data for i in range(log.tail())] == [b"0", b"1", b"2"]
+
+
+def test_callback_must_not_wait_for_other_entries(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders").close()
+    added = threading.Event()
+    seen: Queue[BaseException | None] = Queue()
+
+    def hold(call: StoreCall) -> Fate:
+        assert call.method != "write" or added.wait(30)
+        return AT_ONCE
+
+    def wait(_: object) -> None:
+        for call in (log.flush, log.close):
+            try:
+                call()
+                seen.put(None)
+            except ReentrantCall as error:
+                seen.put(error)
+
+    with zlog.Log.open(FaultyStore(memory, hold), "orders") as log:
+        log.submit(b"0").add_done_callback(wait)
+        added.set()
+        assert [type(seen.get(timeout=30)) for _ in range(2)] == [ReentrantCall] * 2
+        assert log.submit(b"1").result(30) == 1
 
 
 def test_task_gets_futures() -> None:

@@ -56,8 +56,8 @@ _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 """Answers after which no entry of a round is stored or ever will be."""
 
 
-Begun = tuple[list[Call], Started]
-"""The writes of a round."""
+Begun = tuple[list[Call], Started, float]
+"""The writes of a round, and when they were begun."""
 
 
 class Exclusive(ABC):
@@ -186,9 +186,9 @@ class Exclusive(ABC):
             if sent is not None:
                 await self._send(sent, begun)
         finally:
-            self.go_on(confirmed)
+            self.proceed(confirmed)
 
-    def go_on(self, confirmed: int) -> None:
+    def proceed(self, confirmed: int) -> None:
         """Resolve the entries that have ended, and start further rounds.
 
         ``confirmed`` is the end of the confirmed entries before the last round.
@@ -243,8 +243,11 @@ class Exclusive(ABC):
         replies: Sequence[Reply] = ()
         error: ZlogError | None = interrupted()
         try:
-            deadline = deadline_of(self._io, self._timeout)
-            calls, started = begun or self._begin(view, sent)
+            calls, started, began = begun or self._begin(view, sent)
+            timeout = self._timeout
+            if timeout is not None:
+                timeout = max(0.0, timeout - (self._io.monotonic() - began))
+            deadline = deadline_of(self._io, timeout)
             replies = await started.finish(deadline)
             if any(reply.code for reply in replies):
                 replies = await answers(self._io, calls, replies, deadline)
@@ -268,7 +271,8 @@ class Exclusive(ABC):
             self.layout, view, stripe, sent.first, sent.entries, append_id, timestamp
         )
         calls = [call for _, call in writes]
-        return calls, self._io.start(calls)
+        began = self._io.monotonic()
+        return calls, self._io.start(calls), began
 
     def _end(
         self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None

@@ -89,7 +89,7 @@ class AsyncioAppends(Exclusive):
             self._starting -= 1
             sent = self._take()
         if sent is None:
-            self.go_on(self.confirmed)
+            self.proceed(self.confirmed)
         else:
             self._send_quickly(sent)
 
@@ -114,22 +114,23 @@ class AsyncioAppends(Exclusive):
             if not started.all_ok:
                 self._create_task(self.run(sent, begun))
             elif self._end(view, sent, started.replies, None):
-                self._create_task(self._recover_and_go_on(confirmed))
+                self._create_task(self._recover_and_proceed(confirmed))
             else:
-                self.go_on(confirmed)
+                self.proceed(confirmed)
 
         def hand_over() -> None:
             started.on_end(None)
             self._create_task(self.run(sent, begun))
 
-        late = self._loop.call_later(QUICK_SECONDS, hand_over)
+        patience = QUICK_SECONDS if self._timeout is None else min(QUICK_SECONDS, self._timeout)
+        late = self._loop.call_later(patience, hand_over)
         started.on_end(ended)
 
-    async def _recover_and_go_on(self, confirmed: int) -> None:
+    async def _recover_and_proceed(self, confirmed: int) -> None:
         try:
             await self._recover()
         finally:
-            self.go_on(confirmed)
+            self.proceed(confirmed)
 
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False

@@ -34,7 +34,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._io import AsyncioIo, drive
 from zlog._native.gather import Append, Gathering
-from zlog._native.mutex import Mutex, begin_call
+from zlog._native.mutex import Mutex, begin_call, reentrant_call
 from zlog._native.new_entries import NewEntry, entries_owned
 from zlog._native.rounds import QuickRound, QuickRounds
 from zlog._native.share import SharedRound, SharedRounds
@@ -215,6 +215,7 @@ class SharedAppends:
         self._submitted_bytes = 0
         self._sender: ThreadPoolExecutor | None = None
         self._sending = False
+        self._sending_thread: int | None = None
 
     @property
     def full(self) -> bool:
@@ -224,7 +225,7 @@ class SharedAppends:
 
     def wait_for_space(self, deadline: Deadline) -> None:
         """Wait while this is full. Raises StoreTimeout at the deadline."""
-        begin_call()
+        self._begin_wait()
         with self._change:
             while self.full:
                 if not self._change.wait(deadline.remaining()):
@@ -248,7 +249,20 @@ class SharedAppends:
                 self._send_submitted()
         return future
 
+    def _begin_wait(self) -> None:
+        """Raise ReentrantCall in a callback of a submitted entry, which runs in the sender."""
+        begin_call()
+        if self._sending_thread == threading.get_ident():
+            raise reentrant_call()
+
     def _send_submitted(self) -> None:
+        self._sending_thread = threading.get_ident()
+        try:
+            self._send_all_submitted()
+        finally:
+            self._sending_thread = None
+
+    def _send_all_submitted(self) -> None:
         while True:
             with self._change:
                 count = min(len(self._submitted), ROUND_ENTRIES_MAX)
@@ -276,7 +290,7 @@ class SharedAppends:
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until all submitted entries are acknowledged or have failed."""
-        begin_call()
+        self._begin_wait()
         with self._change:
             while self._sending:
                 if not self._change.wait(deadline.remaining()):

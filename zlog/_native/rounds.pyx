@@ -47,8 +47,8 @@ cdef class QuickRound(Calls):
         view: the view in which it was started.
         number, timestamp: of the first entry; the time in all entries.
         first: the granted position of the first entry.
-        writes, calls: the writes with the numbers of their stripe objects, and alone. None if not
-            granted.
+        writes: pairs of a stripe object's number and its call. None before the grant.
+        calls: only the calls. None before the grant.
         began: when it was started.
         error: why it failed, if it could not be handed over.
     """
@@ -209,7 +209,7 @@ cdef class QuickRounds:
         try:
             target.sequencer = self.io.sequencer(view.sequencer)
         except ZlogError:
-            pass  # the same
+            pass  # the task gets the error again, and reports it
         return target
 
     cdef int over(self, QuickRound round, bint hand_over) except -1:

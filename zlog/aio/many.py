@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.entry import Entry, Gap
-from zlog.errors import LogNotFound
+from zlog.errors import LogNotFound, StoreUnavailable
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.store import Store
 
@@ -113,6 +113,9 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        while not self._ready.empty():
+            self._ready.get_nowait()
+        self._ready.put_nowait(closed())
 
     async def __anext__(self) -> tuple[str, Entry | Gap]:
         known, name, item = await self._next_item()
@@ -125,7 +128,9 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         return await (self._next() if self._within is None else self._next_in_time())
 
     async def _next(self) -> Arrived:
-        found = await self._ready.get()
+        return self._taken(await self._ready.get())
+
+    def _taken(self, found: Arrived | BaseException) -> Arrived:
         if isinstance(found, BaseException):
             self._error = found
             raise found
@@ -136,18 +141,24 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
         assert self._within is not None
         now = asyncio.get_running_loop().time
         while True:
+            while not self._ready.empty() and len(self._held) < _HELD:
+                self._hold(self._taken(self._ready.get_nowait()), now() + self._within)
             left = self._held[0][2] - now() if self._held else None
             if left is not None and (left <= 0 or len(self._held) >= _HELD):
                 return heapq.heappop(self._held)[-1]
+            found = None
             with contextlib.suppress(asyncio.TimeoutError):
-                arrived = await asyncio.wait_for(self._next(), left)
-                _, name, item = arrived
-                time = item.timestamp if isinstance(item, Entry) else _EARLIEST
-                # The items of one log stay in order, even if their writers' clocks differ.
-                time = self._newest[name] = max(time, self._newest.get(name, _EARLIEST))
-                self._arrived += 1
-                held = time, self._arrived, now() + self._within, arrived
-                heapq.heappush(self._held, held)
+                found = await asyncio.wait_for(self._ready.get(), left)
+            if found is not None:
+                self._hold(self._taken(found), now() + self._within)
+
+    def _hold(self, arrived: Arrived, until: float) -> None:
+        _, name, item = arrived
+        time = item.timestamp if isinstance(item, Entry) else _EARLIEST
+        # The items of one log stay in order, even if their writers' clocks differ.
+        time = self._newest[name] = max(time, self._newest.get(name, _EARLIEST))
+        self._arrived += 1
+        heapq.heappush(self._held, (time, self._arrived, until, arrived))
 
     async def _matching(self) -> list[str]:
         assert self._pattern is not None
@@ -263,6 +274,11 @@ def follow_many(
     select = {"tags": tags, "match": match}
     following = Following(store, logs, start, token, order, within, discover, select, opening)
     return Opening(following._begin(), Following.close)
+
+
+def closed() -> StoreUnavailable:
+    """Return the error of an iterator that was closed."""
+    return StoreUnavailable("the iterator is closed", hint="Continue with its token.")
 
 
 def _positions_in(token: str) -> dict[str, Known]:
