@@ -61,7 +61,7 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
     auto* const made = new LmdbEnv(path, map_bytes, read_only);
     if (const int error = made->start(reason)) {
-      delete made;
+      if (!made->damaged_) delete made;  // else see release()
       return error;
     }
     known = made;
