@@ -17,6 +17,7 @@ from zlog.limits import (
     STRIPE_UNIT_MAX,
     WIDTH_MAX,
 )
+from zlog.names import check_pattern
 from zlog.view import check_stripe_unit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,8 +101,18 @@ POSITION = _Position(min=0, max=POSITION_MAX)
 
 FILE = click.Path(exists=True, dir_okay=False)
 
+
+def pattern(word: str) -> str:
+    """Parse a pattern for the names of logs."""
+    try:
+        return check_pattern(word)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 match_option = click.option(
     "--match",
+    type=pattern,
     default="*",
     metavar="PATTERN",
     help="Include only logs whose name matches this pattern, such as 'orders-*'.",

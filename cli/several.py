@@ -17,6 +17,7 @@ from zlog.cli.exit_codes import ExitCode, Failure, exit_code_of
 from zlog.cli.hints import hint_of
 from zlog.cli.names import LOG_NAME, Name, note_log
 from zlog.cli.output import Output, about, note, say
+from zlog.cli.parameters import pattern
 from zlog.cli.session import Session, pass_session
 from zlog.names import check_log_name
 
@@ -37,6 +38,7 @@ def selection_options(command: F) -> F:
     return click.option(
         "--match",
         multiple=True,
+        type=pattern,
         metavar="PATTERN",
         help="Also include all logs whose name matches this pattern, such as 'orders-*'; may be"
         " repeated.",
@@ -115,11 +117,11 @@ def for_each(
 
 
 def _matching(session: Session, store: zlog.Store, patterns: Sequence[str]) -> Iterator[str]:
-    for pattern in patterns:
-        found = [name for name in log_names(session, store) if fnmatchcase(name, pattern)]
+    for each in patterns:
+        found = [name for name in log_names(session, store) if fnmatchcase(name, each)]
         if not found:
             raise Failure(
-                f"no log matches {pattern!r}", ExitCode.NO_SUCH_LOG, "`zlog ls` lists the logs."
+                f"no log matches {each!r}", ExitCode.NO_SUCH_LOG, "`zlog ls` lists the logs."
             )
         yield from found
 
@@ -128,8 +130,12 @@ class _Selection(Name):
     """The name of a log, or a selection of logs."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check a name."""
-        return value if _PATTERN.search(value) else super().convert(value, param, ctx)
+        """Check a name or a pattern."""
+        if not _PATTERN.search(value):
+            return super().convert(value, param, ctx)
+        for part in value.split(","):
+            pattern(part)
+        return value
 
 
 LOG_SELECTION = _Selection("log", check_log_name, LOG_NAME.known)

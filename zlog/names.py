@@ -9,6 +9,8 @@ from zlog.limits import NAME_BYTES_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
+_PATTERN_MAX = 256
+
 _SPACE_NAME_BYTES_MAX = 109
 """The maximum length of a space's name. The tag of the space's checkpoints is 19 bytes longer, and
 a tag has at most 128 bytes."""
@@ -41,6 +43,17 @@ def check_space_name(name: str) -> str:
         TypeError, ValueError: as for :func:`check_log_name`, but with at most 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
+
+
+def check_pattern(pattern: str) -> str:
+    """Return a shell pattern for names.
+
+    Raises:
+        ValueError: it is longer than 256 characters. The time to match one grows with its square.
+    """
+    if len(pattern) > _PATTERN_MAX:
+        raise ValueError(f"a pattern for names has at most {_PATTERN_MAX} characters")
+    return pattern
 
 
 check_tags = tags_checked

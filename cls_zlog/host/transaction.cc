@@ -57,9 +57,11 @@ class BufferedObject final : public Object {
     return r;
   }
 
-  // Lets the backing learn of all keys, even if it does not have some of the values yet.
+  // Lets the backing learn of all keys, even if it does not have some of the values yet. But if it
+  // lacks other data, the method may not need these keys.
   int omap_get_many(const std::vector<std::string>& keys, Page* out) override {
     if (!may_read()) return -EIO;
+    if (backing_.incomplete()) return -EAGAIN;
     out->clear();
     int result = 0;
     for (const std::string& key : keys) {

@@ -55,6 +55,8 @@ class Backing {
 
   virtual int exists(bool* exists) = 0;
   virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
+  // Returns whether a read has returned zeros instead of bytes that must first be fetched.
+  virtual bool incomplete() const { return false; }
   // Values without an owner are valid until the object changes.
   virtual int omap_get(const std::string& key, Buffer* value) = 0;  // ENOENT
   // Works like Object::omap_list, but `count_max` is at least 1.

@@ -16,7 +16,6 @@ struct Hit {
   TagLocation location;
   std::string_view tag;  // by which it was found; its only one if location.alone
   bool direct = false;   // the data can be read at the location
-  std::string key;       // of its record, if the record was read
 };
 
 // What was found at positions [begin, end).
@@ -201,7 +200,6 @@ class Selection {
       const TagLocation location = location_of(record, i, tags);
       out->hits.push_back(hit_of(striping_.after(part.first, i - part.begin), location,
                                  location.alone ? tag : request_.tags.front()));
-      out->hits.back().key = part.stored->key;
     }
   }
 
@@ -375,9 +373,8 @@ class Selection {
     for (size_t next = i; next < found.hits.size() && !found.hits[next].direct; next++) {
       const Hit& hit = found.hits[next];
       positions.push_back(hit.position);
-      if (found.chunk == nullptr) {
-        key = hit.key;
-      } else if (key.empty() || !record.covers(hit.position)) {
+      if (found.chunk == nullptr) continue;
+      if (key.empty() || !record.covers(hit.position)) {
         key = record_key(*found.chunk, hit.location.index, striping_, &record);
       }
       keys.push_back(key);

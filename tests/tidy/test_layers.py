@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_client",),
     ("_transfer",),
     ("aio", "sync"),
-    ("transfer", "admin", "overview", "metrics"),
+    ("transfer", "admin", "many", "overview", "metrics"),
     ("zlog",),
     ("extension",),
     ("objects", "spark", "testing"),

@@ -139,6 +139,13 @@ class Appender:
             return False
         return bool(view.sequencer) and takes_appends(view)
 
+    def writes(
+        self, view: View, first: int, entries: Sequence[NewEntry], number: int, timestamp: int
+    ) -> list[tuple[int, Call]]:
+        """Return the writes of a round, each with the number of its stripe object."""
+        append_id = self.writer, number
+        return writes_at(self.layout, view, view.live_stripe, first, entries, append_id, timestamp)
+
     def take_numbers(self, count: int) -> int:
         """Return the first of ``count`` consecutive numbers for appends."""
         with self._lock:
@@ -276,10 +283,7 @@ class _Round:
 
     def _all_at_once(self, view: View, first: int) -> list[tuple[int, Call]]:
         entries = self._entries[self._start : self._start + self._count]
-        append_id = self._appender.writer, self._number
-        return writes_at(
-            self._layout, view, view.live_stripe, first, entries, append_id, self._timestamp
-        )
+        return self._appender.writes(view, first, entries, self._number, self._timestamp)
 
     def _calls(self, view: View, groups: _Groups) -> list[Call]:
         return [

@@ -64,7 +64,9 @@ class Coalescer:
         self._timeout = timeout
         self._loop = loop = asyncio.get_running_loop()
         clock = world_of(loop).clock
-        self._gathering = Gathering(loop, self._send, appender, _WAITING_BYTES_MAX, timeout, clock)
+        self._gathering = Gathering(
+            loop, self._send, appender, SUBMITTED_MAX, _WAITING_BYTES_MAX, timeout, clock
+        )
         self._quick = QuickRounds(loop, io, appender, clock, QUICK_SECONDS, self._quick_over)
         self._tasks: set[asyncio.Task[Sequence[int] | Failed]] = set()  # each sends a round
         self._under_way = 0  # the number of entries in the rounds in flight

@@ -20,7 +20,6 @@ from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any
 
-from zlog._append.rounds import SUBMITTED_MAX
 from zlog._native.new_entries import NewEntry
 
 cdef extern from "Python.h":
@@ -40,9 +39,6 @@ cdef extern from "Python.h":
 
 
 cdef double NEVER = float("inf")
-
-
-cdef Py_ssize_t submitted_max = SUBMITTED_MAX
 
 
 # The states of an append.
@@ -203,6 +199,7 @@ cdef class Gathering:
     """The entries of concurrent appends in one event loop, which wait to be sent together.
 
     Entries above ``waiting_bytes_max`` are blocked until there is space, in the order of the calls.
+    Callers of `submit` should also wait if ``waiting_max`` entries are waiting.
     It is not thread-safe: everything happens in the loop's thread.
 
     Attributes:
@@ -220,6 +217,7 @@ cdef class Gathering:
     cdef list blocked  # appends that wait until there is space
     cdef list completed  # appends whose tasks must be woken
     cdef readonly Py_ssize_t waiting_bytes
+    cdef Py_ssize_t waiting_max
     cdef Py_ssize_t waiting_bytes_max
     cdef public bint alert
 
@@ -228,6 +226,7 @@ cdef class Gathering:
         loop: asyncio.AbstractEventLoop,
         send: Callable[[], object],
         appender: Any,
+        Py_ssize_t waiting_max,
         Py_ssize_t waiting_bytes_max,
         timeout: float | None,
         clock: Callable[[], float] | None = None,
@@ -238,7 +237,8 @@ cdef class Gathering:
         ``clock`` replaces the machine's clock, which is faster.
         """
         self.loop, self.send, self.appender = loop, send, appender
-        self.entry_bytes_max, self.waiting_bytes_max = appender.entry_bytes_max, waiting_bytes_max
+        self.entry_bytes_max = appender.entry_bytes_max
+        self.waiting_max, self.waiting_bytes_max = waiting_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
         self.clock = clock
         self.waiting, self.blocked, self.completed = [], [], []
@@ -262,7 +262,7 @@ cdef class Gathering:
     def full(self) -> bool:
         """Whether callers of `submit` should wait."""
         return (
-            len(self.waiting) >= submitted_max
+            len(self.waiting) >= self.waiting_max
             or self.waiting_bytes >= self.waiting_bytes_max or len(self.blocked) > 0
         )
 

@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from zlog._layout.writes import writes_at
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
@@ -104,10 +103,8 @@ cdef class QuickRound(Calls):
         io = self.rounds.io
         io.check_open()
         completions, store = io.completions, io.store
-        view, append_id = target.view, (self.rounds.appender.writer, self.number)
-        self.writes = writes_at(
-            self.rounds.layout, view, view.live_stripe, self.first, self.entries, append_id,
-            self.timestamp,
+        self.writes = self.rounds.appender.writes(
+            target.view, self.first, self.entries, self.number, self.timestamp
         )
         self.calls = calls = [call for _, call in self.writes]
         self.expect(len(calls))

@@ -11,17 +11,17 @@ from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
+from zlog._read.select import Match
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.entry import Entry, Gap
 from zlog.errors import LogNotFound, StoreUnavailable
 from zlog.limits import TIMEOUT_SECONDS
+from zlog.names import check_pattern
 from zlog.store import Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from zlog import Match
 
 Start = int | datetime | Literal["earliest", "latest"]
 Order = Literal["arrival", "time"]
@@ -65,6 +65,8 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
     ) -> None:
         if order not in ("arrival", "time"):
             raise ValueError(f"order must be 'arrival' or 'time', not {order!r}")
+        if isinstance(logs, str):
+            check_pattern(logs)
         self._store = store
         self._pattern = logs if isinstance(logs, str) else None
         self._names = () if isinstance(logs, str) else tuple(dict.fromkeys(logs))
@@ -269,7 +271,7 @@ def follow_many(
 
     Raises:
         LogNotFound: a named log does not exist, or was removed.
-        ValueError: the token is invalid.
+        ValueError: the token is invalid, or the pattern is longer than 256 characters.
     """
     select = {"tags": tags, "match": match}
     following = Following(store, logs, start, token, order, within, discover, select, opening)

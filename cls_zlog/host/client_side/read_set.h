@@ -24,7 +24,7 @@ class ReadSet final : public Backing {
       : known_(known), attrs_(known.attrs), exists_(known.version != 0) {}
 
   // Returns whether the last method lacked something.
-  bool incomplete() const { return changed_before_ || !missing_.empty(); }
+  bool incomplete() const override { return changed_before_ || !missing_.empty(); }
 
   // Returns the reads that the last method still needs. Returns an empty set if an earlier method
   // had already made changes, because reads do not see them.
