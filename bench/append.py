@@ -55,7 +55,7 @@ _ONE_BY_ONE_DEPTH = 64
     type=click.Choice(["tasks", "threads", "submit"]),
     default="tasks",
     show_default=True,
-    help="What has --depth entries in flight: tasks of an event loop, threads, or one task that"
+    help="Keep --depth entries in flight by tasks of an event loop, by threads, or by one task that"
     " calls submit. The latter two are compared with tasks.",
 )
 @click.option(

@@ -47,8 +47,8 @@ class Workload:
         tags: the number of tags from which each entry has one; 0 means no tags.
         compression: the compression of the log.
         words: whether entries consist of words, which compress.
-        through: what has the calls in flight: ``tasks`` of an event loop, ``threads``, or one task
-            that calls ``submit`` for all and then waits for their positions.
+        through: how the calls in flight are made: by ``tasks`` of an event loop, by ``threads``, or
+            by one task that calls ``submit`` and keeps as many entries in flight.
     """
 
     size: int

@@ -91,7 +91,7 @@ def for_each(
     the others follow, unless the store is unavailable.
 
     Args:
-        confirm: a function that asks the user whether to go on with all the logs.
+        confirm: a function that asks the user whether to continue with all the logs.
 
     Returns:
         the first exit code other than 0.
@@ -166,7 +166,7 @@ def selected_names(session: Session, store: zlog.Store, word: str) -> list[str]:
 def open_selected(
     session: Session, store: zlog.Store, stack: ExitStack, word: str, hole_timeout: float | None
 ) -> dict[str, zlog.Log]:
-    """Open the logs of a selection. Those that match a pattern may have been removed meanwhile."""
+    """Open the logs of a selection, without those that were removed after they were listed."""
     found = {}
     for name in selected_names(session, store, word):
         try:

@@ -28,7 +28,7 @@ class Following(Iterator[tuple[str, Entry | Gap]]):
 
     @property
     def token(self) -> str:
-        """What has been returned so far, as text. Give it to :func:`follow_many` to continue."""
+        """The positions after the returned items, as text; :func:`follow_many` continues there."""
         return self._following.token
 
     @property

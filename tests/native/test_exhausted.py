@@ -15,7 +15,7 @@ EXHAUSTED = """
     def no_descriptors():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
         taken = []
-        for _ in range(2):  # again, for those that a thread closes meanwhile
+        for _ in range(2):  # again, in case a thread has closed some
             with contextlib.suppress(OSError):
                 while True:
                     taken.append(os.open("/dev/null", os.O_RDONLY))

@@ -88,7 +88,7 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
 
     @property
     def token(self) -> str:
-        """What has been returned so far, as text. Give it to :func:`follow_many` to continue."""
+        """The positions after the returned items, as text; :func:`follow_many` continues there."""
         return json.dumps({"zlog-follow": 1, "logs": self._positions}, separators=(",", ":"))
 
     @property
