@@ -131,15 +131,16 @@ def test_acknowledged_writes_survive_kill_9(tmp_path: Path, acknowledged: int) -
 
 
 def test_concurrent_operations_share_transactions(tmp_path: Path) -> None:
-    queue, count = CompletionQueue(), 500
+    queue, count = CompletionQueue(), 100
+    data = bytes(70_000)  # too large for the caller's thread
     with EmbeddedStore(tmp_path) as store:
         seal(store)
         before = last_transaction(tmp_path)
         for position in range(count):
-            store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
+            store.submit(queue, position, [(OBJECT, "write", write_request([position], data))])
         assert collect(queue, count) == dict.fromkeys(range(count), 0)
         assert last_transaction(tmp_path) - before < count / 2
-        assert read(store, range(count)) == [b"data"] * count
+        assert read(store, range(count)) == [data] * count
 
 
 def test_operations_submitted_together_share_one_transaction(tmp_path: Path) -> None:
@@ -339,6 +340,7 @@ def test_process_stopped_in_write_does_not_block_forever(tmp_path: Path) -> None
                 break
             assert queue.drain() == [(position, 0, ANY)]
             holder.send_signal(signal.SIGCONT)
+            time.sleep(0.0001 * position)  # to stop it elsewhere
         request = write_request([position + 1])
         assert store.execute(OBJECT, "write", request, 0.3)[0] == -errno.ETIMEDOUT
         assert time.monotonic() - begin < 7
