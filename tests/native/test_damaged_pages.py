@@ -36,7 +36,7 @@ DAMAGE = """
                 log.trim_to(300)
 
     def child(path):
-        signal.alarm(10)
+        signal.alarm(3)  # LMDB may list billions of pages that a damaged one claims
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
             use(path)
@@ -60,7 +60,7 @@ DAMAGE = """
 
 @pytest.mark.long
 def test_damaged_pages_never_abort_process(tmp_path: Path) -> None:
-    endings = json.loads(run(DAMAGE, tmp_path, 40))
+    endings = json.loads(run(DAMAGE, tmp_path, 24))
     assert 1 in endings, "no damage was met"
     assert -signal.SIGABRT not in endings
 
