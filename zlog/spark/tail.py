@@ -262,7 +262,7 @@ class Run:
             return
         recent = self._query.recentProgress
         seen = [index for index, told in enumerate(recent) if _identity(told) == self._seen]
-        self._seen = _identity(last)
+        self._seen = _identity(recent[-1])  # may be newer than `last`
         for told in recent[seen[-1] + 1 if seen else 0 :]:
             progress = Progress.of(told)
             if progress is not None:
