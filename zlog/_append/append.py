@@ -141,8 +141,8 @@ class Appender:
 
     def writes(
         self, view: View, first: int, entries: Sequence[NewEntry], number: int, timestamp: int
-    ) -> list[tuple[int, Call]]:
-        """Return the writes of a round, each with the number of its stripe object."""
+    ) -> list[Call]:
+        """Return the writes of a round, one per stripe object."""
         append_id = self.writer, number
         return writes_at(self.layout, view, view.live_stripe, first, entries, append_id, timestamp)
 
@@ -211,11 +211,11 @@ class _Round:
         layout, positions, count = self._layout, self._appender.positions, self._count
         if begun is None:
             view, first = await positions.grant(count, deadline)
-            writes = self._all_at_once(view, first)
-            calls = [call for _, call in writes]
+            entries = self._entries[self._start : self._start + count]
+            calls = self._appender.writes(view, first, entries, self._number, self._timestamp)
             replies = await layout.io.execute(calls, deadline)
         else:
-            view, first, writes, calls = begun.view, begun.first, begun.writes, begun.calls
+            view, first, calls = begun.view, begun.first, begun.calls
             replies = await begun.finish(deadline)
         if not any(reply.code for reply in replies):
             self._appender.rolls.note(view, replies, first + count)
@@ -223,8 +223,8 @@ class _Round:
         replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]
         groups = _by_object(view, slots)
-        by_object = {number: reply for (number, _), reply in zip(writes, replies, strict=True)}
-        replies = [by_object[ref.number] for ref in groups]
+        by_object = {call.object: reply for call, reply in zip(calls, replies, strict=True)}
+        replies = [by_object[ref.name] for ref in groups]
         bumps = 0
         while True:
             await self._take_answers(view, groups, replies, deadline)
@@ -280,10 +280,6 @@ class _Round:
             and position >= view.trim_point
             and ref in layout.objects(view, stripe)
         )
-
-    def _all_at_once(self, view: View, first: int) -> list[tuple[int, Call]]:
-        entries = self._entries[self._start : self._start + self._count]
-        return self._appender.writes(view, first, entries, self._number, self._timestamp)
 
     def _calls(self, view: View, groups: _Groups) -> list[Call]:
         return [

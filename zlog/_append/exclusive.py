@@ -267,10 +267,7 @@ class Exclusive(ABC):
     def _begin(self, view: View, sent: Round) -> Begun:
         append_id = self._id, sent.first  # unique: each entry of this writer has its own position
         timestamp, stripe = self._io.wall_clock_us(), view.live_stripe
-        writes = writes_at(
-            self.layout, view, stripe, sent.first, sent.entries, append_id, timestamp
-        )
-        calls = [call for _, call in writes]
+        calls = writes_at(self.layout, view, stripe, sent.first, sent.entries, append_id, timestamp)
         began = self._io.monotonic()
         return calls, self._io.start(calls), began
 

@@ -20,8 +20,8 @@ def writes_at(
     entries: Sequence[NewEntry],
     append_id: tuple[bytes, int],
     timestamp: int,
-) -> list[tuple[int, Call]]:
-    """Return a write for each object that gets entries, with the object's number in the stripe.
+) -> list[Call]:
+    """Return a write for each object that gets entries.
 
     The first entry is at position ``first``, and its append id is ``append_id``: the writer's id
     and a number. Position and number ascend by one from entry to entry.
@@ -38,4 +38,4 @@ def writes_at(
         compression_of(view.options),
         layout.macs.key,
     )
-    return [(number, Call(objects[number].name, "write", request)) for number, request in requests]
+    return [Call(objects[number].name, "write", request) for number, request in requests]

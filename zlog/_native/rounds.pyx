@@ -46,8 +46,7 @@ cdef class QuickRound(Calls):
         view: the view in which it was started.
         number, timestamp: of the first entry; the time in all entries.
         first: the granted position of the first entry.
-        writes: pairs of a stripe object's number and its call. None before the grant.
-        calls: only the calls. None before the grant.
+        calls: the writes. None before the grant.
         began: when it was started.
         error: why it failed, if it could not be handed over.
     """
@@ -60,7 +59,6 @@ cdef class QuickRound(Calls):
     cdef readonly uint64_t number
     cdef readonly uint64_t timestamp
     cdef readonly uint64_t first
-    cdef readonly object writes  # list[tuple[int, Call]]
     cdef readonly object calls  # list[Call]
     cdef readonly double began
     cdef readonly object error  # BaseException | None
@@ -103,10 +101,9 @@ cdef class QuickRound(Calls):
         io = self.rounds.io
         io.check_open()
         completions, store = io.completions, io.store
-        self.writes = self.rounds.appender.writes(
+        self.calls = calls = self.rounds.appender.writes(
             target.view, self.first, self.entries, self.number, self.timestamp
         )
-        self.calls = calls = [call for _, call in self.writes]
         self.expect(len(calls))
         completions.start(self, lambda queue, token: store.submit(queue, token, calls))
         completions.drain()  # the store may have executed the writes at once

@@ -210,7 +210,7 @@ class Target:
                 (batch.writer, batch.number + begin),
                 batch.timestamp,
             )
-            yield from ((call, stripe) for _, call in writes)
+            yield from ((call, stripe) for call in writes)
             begin = cut
 
     async def _without_copied(
