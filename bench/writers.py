@@ -226,10 +226,10 @@ class Writer:
 
             to.append_many(entries)  # takes the log over, which is not measured
             calls_max = max(1, self._load.calls_max // depth)
-            pool = stack.enter_context(ThreadPoolExecutor(depth))
             begin()
             if depth == 1:
                 return repeat(call, seconds, calls_max)
+            pool = stack.enter_context(ThreadPoolExecutor(depth))
             threads = [pool.submit(repeat, call, seconds, calls_max) for _ in range(depth)]
             return together([thread.result() for thread in threads])
 

@@ -11,9 +11,9 @@ from operator import itemgetter
 
 import zlog
 from zlog import Entry, Gap, aio
-from zlog.cli.exit_codes import ExitCode
+from zlog.cli.exit_codes import ExitCode, exit_code_of_reading
 from zlog.cli.follow import follow_many
-from zlog.cli.output import Output, about, say
+from zlog.cli.output import Output, about
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Renderer, Style
 from zlog.cli.session import Session
@@ -47,7 +47,8 @@ def read_many(
         for name, log in open_selected(session, store, stack, selection, hole_timeout).items():
             with about(name):
                 items[name] = items_of(log)
-        return _exit_code(_print(items, style.renderer(out), count, reverse=reverse))
+        damaged = _print(items, style.renderer(out), count, reverse=reverse)
+    return _exit_code(damaged)
 
 
 def tail_many(
@@ -71,13 +72,13 @@ def tail_many(
             mac_key=session.mac_key,
             **select,
         )
-        return _exit_code(asyncio.run(follow_many(opening, count, style.renderer(out), out)))
+        damaged = asyncio.run(follow_many(opening, count, style.renderer(out), out))
+    return _exit_code(damaged)
 
 
 def _exit_code(damaged: set[str]) -> int:
-    for name in sorted(damaged):
-        say(f"some entries are lost or forged; `zlog check {name}` shows which")
-    return ExitCode.FAILURE if damaged else ExitCode.OK
+    codes = [exit_code_of_reading(name, intact=False) for name in sorted(damaged)]
+    return max(codes, default=ExitCode.OK)
 
 
 def _print(

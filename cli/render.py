@@ -46,8 +46,8 @@ def _gap_fields(gap: Gap) -> dict[str, object]:
     return {**where, **gap_details(gap)}
 
 
-def _log_field() -> dict[str, object]:
-    return {"log": subject()} if subject() else {}
+def _with_log(fields: dict[str, object]) -> dict[str, object]:
+    return {"log": subject(), **fields} if subject() else fields
 
 
 def gap_details(gap: Gap) -> dict[str, object]:
@@ -91,22 +91,22 @@ class Style:
         """Return the function that prints items. By default, it depends on the output."""
         if self.as_json:
             return _renderer(
-                lambda entry: out.line(to_json({**_log_field(), **entry_fields(entry)})),
-                lambda gap: out.line(to_json({**_log_field(), **_gap_fields(gap)})),
+                lambda entry: out.line(to_json(_with_log(entry_fields(entry)))),
+                lambda gap: out.line(to_json(_with_log(_gap_fields(gap)))),
             )
         if not (self.template or self.raw or self.null) and out.is_terminal:
             return _renderer(
                 lambda entry: out.line(labelled(printable(entry.data))),
                 lambda gap: out.line(click.style(f"-- {labelled(str(gap))} --", dim=True)),
             )
-        end = b"" if self.raw else b"\0" if self.null else b"\n"
-        plain = bool(self.raw or self.null)
-
-        def render(entry: Entry) -> bytes:
-            if self.template:
-                return self.template.render(entry)
-            label = b"" if plain or not subject() else labelled("").encode()
-            return label + entry.data + end
+        render: Callable[[Entry], bytes]
+        if self.template:
+            render = self.template.render
+        elif self.raw or self.null:
+            end = b"" if self.raw else b"\0"
+            render = lambda entry: entry.data + end  # noqa: E731
+        else:
+            render = lambda entry: labelled("").encode() + entry.data + b"\n"  # noqa: E731
 
         def report(gap: Gap) -> None:
             out.flush()  # the data before the gap

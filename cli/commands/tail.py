@@ -125,9 +125,10 @@ def tail(
     if since_start:
         begin = "earliest"
     select = selected(tags, match)
+    if last is None:
+        last = min(_LAST_DEFAULT, count or _LAST_DEFAULT)
     if is_selection(log):
-        wanted = min(_LAST_DEFAULT, count or _LAST_DEFAULT) if last is None else last
-        start = begin if begin is not None else -wanted or "latest"
+        start = begin if begin is not None else -last or "latest"
         if on:
             return tail_many(session, log, start, select, count, style, hole_timeout)
 
@@ -157,8 +158,7 @@ def tail(
             if start > end:
                 beyond = f"--from is beyond the tail of log {log!r}, which is {end}"
         else:
-            most = min(_LAST_DEFAULT, count or end) if last is None else last
-            start = _nth_last(opened, most, end, select)
+            start = _nth_last(opened, last, end, select)
         if on and not exit_at_tail:
 
             async def run() -> bool:

@@ -143,6 +143,13 @@ def test_store_is_opened_once(inside: Inside, monkeypatch: pytest.MonkeyPatch) -
         ("trim web-1 2 --to 3", ExitCode.USAGE, "give either positions, or --to P"),
         ("trim --match db", ExitCode.USAGE, "give either positions, or --to P"),
         ("trim -- -1 --to 2", ExitCode.USAGE, "not a valid name for a log"),
+        ("tail web-* --cursor a", ExitCode.USAGE, "need a single log"),
+        ("tail web-* -n 3 --tag a", ExitCode.USAGE, "need a single log"),
+        ("read web-* 3", ExitCode.USAGE, "need a single log"),
+        ("read x*", ExitCode.NO_SUCH_LOG, "no log matches 'x*'"),
+        ("read db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
+        ("tail -f db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
+        ("read db,", ExitCode.USAGE, "not a valid name"),
     ],
 )
 def test_nothing_happens_without_clear_selection(
@@ -198,22 +205,3 @@ def test_tail_follows_logs_that_match(cli: Cli, timed: zlog.Store) -> None:
             log.append_many([b"x", b"y"])
         assert running.stdout.readlines() == [b"web-2: x\n", b"web-2: y\n"]
     assert running.returncode == 0
-
-
-@pytest.mark.usefixtures("store")
-@pytest.mark.parametrize(
-    ("line", "code", "complaint"),
-    [
-        ("tail web-* --cursor a", ExitCode.USAGE, "need a single log"),
-        ("tail web-* -n 3 --tag a", ExitCode.USAGE, "need a single log"),
-        ("read web-* 3", ExitCode.USAGE, "need a single log"),
-        ("read x*", ExitCode.NO_SUCH_LOG, "no log matches 'x*'"),
-        ("read db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
-        ("tail -f db,none", ExitCode.NO_SUCH_LOG, "there is no log 'none'"),
-        ("read db,", ExitCode.USAGE, "not a valid name"),
-    ],
-)
-def test_selection_is_checked(inside: Inside, line: str, code: int, complaint: str) -> None:
-    result = inside(*line.split())
-    assert (result.code, result.out) == (code, b"")
-    assert complaint in result.err

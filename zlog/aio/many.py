@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Start = int | datetime | Literal["earliest", "latest"]
 Order = Literal["arrival", "time"]
 
-_PAGE = 10_000
-
 _OPENING = 32
 """How many logs are opened at the same time."""
 
@@ -164,13 +162,8 @@ class Following(AsyncIterator[tuple[str, Entry | Gap]]):
 
     async def _matching(self) -> list[str]:
         assert self._pattern is not None
-        names: list[str] = []
-        after: str | None = ""
-        while after is not None:
-            page = await Log.list(self._store, after=after, count=_PAGE, timeout=self._timeout)
-            names += (name for name in page if fnmatchcase(name, self._pattern))
-            after = page[-1] if len(page) == _PAGE else None
-        return names
+        names = await Log.list(self._store, timeout=self._timeout)
+        return [name for name in names if fnmatchcase(name, self._pattern)]
 
     async def _discover_again(self) -> None:
         try:
