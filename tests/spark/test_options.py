@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 
 import pytest
 
-from zlog.spark._offset import Offset, WrongCheckpoint
+from zlog.spark._offset import LogOffset, Offset, WrongCheckpoint
 from zlog.spark._options import SinkOptions, SourceOptions
 
 LOG = {"store": "file:///logs", "log": "orders"}
@@ -26,7 +27,7 @@ def test_lower_case_option_names_are_accepted() -> None:
     }
     assert SourceOptions.parse(given, streaming=True) == SourceOptions(
         store="file:///logs",
-        log="orders",
+        logs=("orders",),
         starting=7,
         ending="latest",
         entries_max=100,
@@ -87,8 +88,8 @@ def test_times_are_milliseconds_or_iso_8601(text: str) -> None:
         ({**LOG, "columns": "tags"}, "no column tags"),
         ({**LOG, "maxPartitions": "0"}, "a number of 1 or more"),
         ({**LOG, "minPartitions": "5", "maxPartitions": "4"}, "minPartitions=5 is more than"),
-        ({**LOG, "holeTimeout": "0"}, "cannot skip unwritten positions"),
-        ({**LOG, "holeTimeout": "none"}, "cannot skip unwritten positions"),
+        ({**LOG, "holeTimeout": "0"}, "seconds above 0"),
+        ({**LOG, "holeTimeout": "none"}, "seconds above 0"),
         ({**LOG, "failOnDataLoss": "maybe"}, "true or false"),
     ],
 )
@@ -124,9 +125,16 @@ def test_stream_refuses_ending_position() -> None:
 
 def test_offset_json_is_canonical() -> None:
     """Spark compares them as text."""
-    offset = Offset(position=20, since=10, log="orders", log_id=0xAB)
-    assert list(offset.to_json()) == ["position", "from", "log", "id"]
-    assert Offset.from_json(offset.to_json()) == offset
+    offset = Offset({"orders": LogOffset(position=20, since=10, log_id=0xAB)})
+    assert list(offset.to_json(several=False)) == ["position", "from", "log", "id"]
+    assert Offset.from_json(offset.to_json(several=False)) == offset
+    logs = {name: LogOffset(position, position, 0xAB) for position, name in enumerate("ba")}
+    content = Offset(logs).to_json(several=True)
+    assert json.dumps(content) == (
+        '{"logs": {"a": {"position": 1, "id": "00000000000000ab"},'
+        ' "b": {"position": 0, "id": "00000000000000ab"}}}'
+    )
+    assert Offset.from_json(content) == Offset(logs)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +146,8 @@ def test_offset_json_is_canonical() -> None:
         {"position": "1", "from": 0, "log": "orders", "id": "ab"},
         {"position": 1, "from": 0, "log": "orders", "id": "xyz"},
         {"position": 1, "from": 0, "log": "orders"},
+        {"logs": {"orders": {"position": 1}}},
+        {"logs": ["orders"]},
     ],
 )
 def test_foreign_offsets_are_refused(content: dict[str, object]) -> None:

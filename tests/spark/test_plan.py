@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zlog import Striping
-from zlog.spark._plan import IncompletePlan, Share, Shares, Sizes, split
+from zlog.spark._handles import LogRef
+from zlog.spark._plan import IncompletePlan, Range, Share, Shares, Sizes, split
 from zlog.view import OPEN_END, Stripe
 
 NARROW_THEN_WIDE = (Stripe(1, 0, 10, 2), Stripe(5, 10, OPEN_END, 4))
 APART = Sizes(joined=0)
+ORDERS = LogRef("file:///store", "orders")
+share = partial(Share, ORDERS)
 
 
 def tasks_of(
     stripes: Iterable[Stripe], start: int, end: int, sizes: Sizes = APART, trimmed: int = 0
 ) -> list[Shares]:
-    return split("orders", stripes, start, end, sizes, trimmed=trimmed)
+    return split([Range(ORDERS, start, end, [*stripes], trimmed)], sizes)
 
 
 def sizes_of(tasks: list[Shares]) -> list[int]:
@@ -28,21 +32,21 @@ def sizes_of(tasks: list[Shares]) -> list[int]:
 
 def test_each_stripe_object_is_one_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16) == [
-        (Share(4, 10, Striping(2), (0,)),),
-        (Share(4, 10, Striping(2), (1,)),),
-        (Share(10, 16, Striping(4), (0,)),),
-        (Share(10, 16, Striping(4), (1,)),),
-        (Share(10, 16, Striping(4), (2,)),),
-        (Share(10, 16, Striping(4), (3,)),),
+        (share(4, 10, Striping(2), (0,)),),
+        (share(4, 10, Striping(2), (1,)),),
+        (share(10, 16, Striping(4), (0,)),),
+        (share(10, 16, Striping(4), (1,)),),
+        (share(10, 16, Striping(4), (2,)),),
+        (share(10, 16, Striping(4), (3,)),),
     ]
 
 
 def test_small_neighbouring_stripes_are_joined_by_object() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16, Sizes()) == [
-        (Share(4, 10, Striping(2), (0,)), Share(10, 16, Striping(4), (0,))),
-        (Share(4, 10, Striping(2), (1,)), Share(10, 16, Striping(4), (1,))),
-        (Share(10, 16, Striping(4), (2,)),),
-        (Share(10, 16, Striping(4), (3,)),),
+        (share(4, 10, Striping(2), (0,)), share(10, 16, Striping(4), (0,))),
+        (share(4, 10, Striping(2), (1,)), share(10, 16, Striping(4), (1,))),
+        (share(10, 16, Striping(4), (2,)),),
+        (share(10, 16, Striping(4), (3,)),),
     ]
 
 
@@ -57,31 +61,31 @@ def test_joined_tasks_are_limited_in_size() -> None:
 def test_maximum_combines_objects_into_tasks() -> None:
     for joined in (0, 100):
         assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=2)) == [
-            (Share(0, 10, Striping(2), (0, 1)),),
-            (Share(10, 20, Striping(4), (0, 1, 2, 3)),),
+            (share(0, 10, Striping(2), (0, 1)),),
+            (share(10, 20, Striping(4), (0, 1, 2, 3)),),
         ]
         assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=1)) == [
-            (Share(0, 10, Striping(2), (0, 1)), Share(10, 20, Striping(4), (0, 1, 2, 3))),
+            (share(0, 10, Striping(2), (0, 1)), share(10, 20, Striping(4), (0, 1, 2, 3))),
         ]
 
 
 def test_minimum_splits_objects_into_tasks() -> None:
     assert tasks_of([Stripe(1, 0, OPEN_END, 2)], 3, 15, Sizes(at_least=4)) == [
-        (Share(4, 9, Striping(2), (0,)),),
-        (Share(10, 15, Striping(2), (0,)),),
-        (Share(3, 8, Striping(2), (1,)),),
-        (Share(9, 14, Striping(2), (1,)),),
+        (share(4, 9, Striping(2), (0,)),),
+        (share(10, 15, Striping(2), (0,)),),
+        (share(3, 8, Striping(2), (1,)),),
+        (share(9, 14, Striping(2), (1,)),),
     ]
     assert len(tasks_of(NARROW_THEN_WIDE, 0, 5, Sizes(at_least=9))) == 5
 
 
 def test_trimmed_positions_get_separate_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE[1:], 4, 12, trimmed=10) == [
-        (Share(4, 10, Striping(1), (0,), trimmed=True),),
-        (Share(10, 12, Striping(4), (2,)),),
-        (Share(10, 12, Striping(4), (3,)),),
+        (share(4, 10, Striping(1), (0,), trimmed=True),),
+        (share(10, 12, Striping(4), (2,)),),
+        (share(10, 12, Striping(4), (3,)),),
     ]
-    assert tasks_of([], 4, 8, trimmed=10) == [(Share(4, 8, Striping(1), (0,), trimmed=True),)]
+    assert tasks_of([], 4, 8, trimmed=10) == [(share(4, 8, Striping(1), (0,), trimmed=True),)]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])

@@ -27,7 +27,6 @@ def tasks(log: zlog.Log, **options: object) -> list[Task]:
     planner = Planner(parsed)
     return [
         Task(
-            planner.log,
             shares,
             parsed.fail_on_data_loss,
             0.05,

@@ -58,7 +58,7 @@ class Copying:
             **changes,
         }
         job = Tail(**given)
-        run = Run(job.start(self.spark), self.log, job.cursor)
+        run = Run(job.start(self.spark), lambda _: self.log, job.cursor)
         return [each for each in run.progress() if each.rows]
 
     def rows(self, format_: str = "parquet") -> list[Row]:
@@ -87,7 +87,7 @@ def test_parsed_counts_match_log_lines(copying: Copying) -> None:
     lines = list(service_lines(2000))
     copying.log.append_many([line.encode() for _, _, line in lines])
     (batch,) = copying.run(LINE, "time timestamp, pid int")
-    assert (batch.rows, batch.start, batch.position, batch.lag) == (2000, 0, 2000, 0)
+    assert (batch.rows, batch.logs, batch.lag) == (2000, {"orders": (0, 2000, 2000)}, 0)
     rows = copying.rows()
     expected = Counter((level, component) for level, component, _ in lines)
     assert Counter((row.level, row.component) for row in rows) == expected
@@ -135,8 +135,8 @@ def test_function_from_file_runs_on_workers(copying: Copying, tmp_path: Path) ->
 def test_cursor_matches_end_of_table(copying: Copying) -> None:
     copying.log.append_many([b"x"] * 25)
     batches = copying.run(options={"maxEntriesPerTrigger": "10"})
-    found = [(batch.rows, batch.position, batch.tail) for batch in batches if batch.rows]
-    assert found == [(10, 10, 25), (10, 20, 25), (5, 25, 25)]
+    found = [(batch.rows, *batch.logs["orders"]) for batch in batches if batch.rows]
+    assert found == [(10, 0, 10, 25), (10, 10, 20, 25), (5, 20, 25, 25)]
     (cursor,) = copying.log.cursors()
     assert (cursor.position, cursor.name[:12]) == (25, "spark-table-")
     copying.log.append(b"y")
@@ -311,6 +311,37 @@ def positions_of(table: Path) -> list[int]:
     import pyarrow.dataset as ds
 
     return sorted(ds.dataset(table).to_table(columns=["position"])["position"].to_pylist())
+
+
+@pytest.mark.long
+def test_command_copies_logs_that_match_a_pattern(store: zlog.Store, tmp_path: Path) -> None:
+    import pyarrow.dataset as ds
+
+    for name, count in (("web-1", 30), ("web-2", 5), ("db", 7)):
+        with zlog.Log.create(store, name) as each:
+            each.append_many([b"x"] * count)
+    words = ("--to", str(tmp_path / "table"), "--trigger", "available-now", "--json", *QUICK)
+    cli = cli_of(store)
+    done = cli("spark", "tail", "web-*", *words, "--max-entries", "20")
+    assert done.code == 0, done.err
+    batches = [json.loads(line) for line in done.out.splitlines()]
+    assert [batch["logs"] for batch in batches] == [
+        {
+            "web-1": {"start": 0, "position": 15, "tail": 30},
+            "web-2": {"start": 0, "position": 5, "tail": 5},
+        },
+        {"web-1": {"start": 15, "position": 30, "tail": 30}},
+    ]
+    table = ds.dataset(tmp_path / "table").to_table(columns=["log", "position"])
+    found = Counter(table["log"].to_pylist())
+    assert found == {"web-1": 30, "web-2": 5}
+    for name, count in found.items():
+        with zlog.Log.open(store, name) as each:
+            assert [cursor.position for cursor in each.cursors()] == [count]
+    for words in (("web-*,db",), ("web-*", "--from", "3")):
+        failed = cli("spark", "tail", *words, "--to", str(tmp_path / "other"))
+        assert failed.code == 2
+        assert "log" in failed.err
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_rerun_task_appends_missing_rows(log: zlog.Log) -> None:
         appender(log).append_once(sent, task)
     assert len(data_of(log.read_range())) == 18_000
     again = iter([column(rows[::-1], pa.binary())])
-    assert appender(log).append_once(again, task) == Appended(2_000, "query")
+    assert appender(log).append_once(again, task) == Appended(2_000, ("orders",), "query")
     assert sorted(data_of(log.read_range())) == sorted(rows)
 
 

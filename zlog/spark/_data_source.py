@@ -29,6 +29,7 @@ from zlog.spark._source import BatchReader, StreamReader
 from zlog.spark._write import BatchWriter, StreamWriter
 
 _TYPES: dict[str, DataType] = {
+    "log": StringType(),
     "position": LongType(),
     "stripe": IntegerType(),
     "timestamp": TimestampType(),
@@ -36,6 +37,9 @@ _TYPES: dict[str, DataType] = {
     "tags": ArrayType(StringType()),
     "state": StringType(),
 }
+
+_LOG = "log"
+"""The column of a write that has the log of each row, if no option names a log."""
 
 _OF_TABLE = "option."
 """The prefix that Spark adds to the names of options from ``CREATE TABLE``."""
@@ -52,8 +56,9 @@ class ZlogDataSource(DataSource):
 
     The table has the columns ``position``, ``stripe`` (the index of the stripe object that holds
     the position), ``timestamp`` (when the entry was appended, by its writer's clock) and ``data``.
-    The option ``includeTags`` adds ``tags``, an array of strings. ``includeGaps`` adds rows for
-    gaps, without timestamp and data, and the column ``state``. docs/spark.md describes all options.
+    A read of several logs also has the column ``log``. The option ``includeTags`` adds ``tags``, an
+    array of strings. ``includeGaps`` adds rows for gaps, without timestamp and data, and the column
+    ``state``. docs/spark.md describes all options.
     """
 
     @classmethod
@@ -90,14 +95,16 @@ class ZlogDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a batch write."""
         _only_append(overwrite)
-        return BatchWriter(SinkOptions.parse(self.options), schema)
+        options = SinkOptions.parse(self.options, routed=_LOG in schema.names)
+        return BatchWriter(options, schema)
 
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """Return a streaming write."""
         _only_append(overwrite)
-        return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
+        routed = _LOG in schema.names
+        return StreamWriter(SinkOptions.parse(self.options, streaming=True, routed=routed), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
         """Return the options of this read, with those of the table if it reads a table."""

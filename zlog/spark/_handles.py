@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,6 +37,28 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _connected(url: str) -> zlog.Store:
+    """Return this process's connection to a store; the caller holds the lock."""
+    # Each process has its own, because handles of LMDB and librados do not work after a fork.
+    process = os.getpid()
+    store = _stores.get((process, url))
+    if store is None:
+        store = _stores[process, url] = zlog.connect(url, create=False)
+    return store
+
+
+def names_like(url: str, pattern: str) -> list[str]:
+    """Return the names of a store's logs that match a pattern. Retry if it is unreachable."""
+    patience = Patience(f"the logs {pattern!r}", lambda: None)
+    while True:
+        try:
+            with _lock:
+                store = _connected(url)
+            return [name for name in zlog.Log.list(store) if fnmatchcase(name, pattern)]
+        except ZlogError as error:
+            patience.after(error)
+
+
 @dataclass(frozen=True, slots=True)
 class LogRef:
     """A reference to a log, for any process that can reach its store.
@@ -58,17 +81,14 @@ class LogRef:
         Raises:
             LogNotFound: the log does not exist, or another log has its name.
         """
-        # Each process has its own, because handles of LMDB and librados do not work after a fork.
-        process = os.getpid()
         with _lock:
             log = _logs.get(self._key)
-            if log is None or self.log_id not in (None, log.view.log_id):
-                store = _stores.get((process, self.store))
-                if store is None:
-                    store = zlog.connect(self.store, create=False)
-                    _stores[process, self.store] = store
-                path = None if self.mac_key_file is None else Path(self.mac_key_file)
-                log = _logs[self._key] = zlog.Log.open(store, self.name, mac_key=path)
+            store = _connected(self.store)
+        if log is None or self.log_id not in (None, log.view.log_id):
+            path = None if self.mac_key_file is None else Path(self.mac_key_file)
+            opened = zlog.Log.open(store, self.name, mac_key=path)
+            with _lock:
+                log = _logs[self._key] = opened
         if self.log_id not in (None, log.view.log_id):
             raise LogNotFound(
                 f"log {self.name!r} was removed from {self.store}, and another log now has its"
@@ -76,6 +96,10 @@ class LogRef:
                 hint="Start the query with a new checkpoint to read the new log.",
             )
         return log
+
+    def patience(self) -> Patience:
+        """Return what limits the retries of a call on the log."""
+        return Patience(f"log {self.name!r}", self.forget)
 
     def forget(self) -> None:
         """Drop the handle, so that the next call opens the log again."""
@@ -91,7 +115,7 @@ class LogRef:
 
         The action must be safe to repeat.
         """
-        patience = Patience(self)
+        patience = self.patience()
         while True:
             try:
                 return action(self.open())
@@ -100,10 +124,16 @@ class LogRef:
 
 
 class Patience:
-    """Counts attempts, up to a maximum."""
+    """Limits the time of a call's attempts.
 
-    def __init__(self, log: LogRef) -> None:
-        self._log = log
+    Args:
+        what: what is called, for messages.
+        forget: called after each failure.
+    """
+
+    def __init__(self, what: str, forget: Callable[[], None]) -> None:
+        self._what = what
+        self._forget = forget
         self.renew()
 
     def renew(self) -> None:
@@ -113,14 +143,14 @@ class Patience:
 
     def after(self, error: ZlogError) -> None:
         """Wait after a failure, or raise the error if a retry is useless."""
-        self._log.forget()
+        self._forget()
         self._tries += 1
         # A worker's handle may be older than the log that now has the name.
         reopened = isinstance(error, LogNotFound) and self._tries == 1
         if not (error.retryable or reopened) or time.monotonic() >= self._end:
             raise error
         if not reopened:
-            _logger.warning("log %r: %s; trying again", self._log.name, error)
+            _logger.warning("%s: %s; trying again", self._what, error)
             time.sleep(min(_PAUSE_SECONDS_MAX, 0.05 * 2**self._tries))
 
 

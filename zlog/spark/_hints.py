@@ -44,7 +44,7 @@ def shows_hints(kind: C) -> C:
 def _shows_hints(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def called(self: Any, *args: Any) -> Any:
-        with hints_shown(self._options.log):
+        with hints_shown(self._options.log or "LOG"):
             return method(self, *args)
 
     return called

@@ -27,40 +27,73 @@ class Selection(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """What an offset records about a batch, so that Spark can repeat the batch with the same tasks.
-
-    A repeated batch must have the same rows in the same tasks, because a sink may identify rows by
-    their task. The log and the options may have changed by then.
+class Settings:
+    """The settings of a batch, so that Spark can repeat the batch with the same tasks.
 
     Attributes:
-        stripes: the stripes that hold the batch's positions. Positions below the first of these
-            stripes were trimmed.
         sizes: the rules for cutting the batch into tasks.
         selection: the options that decide which positions become rows.
     """
 
-    stripes: Sequence[Stripe]
     sizes: Sizes
     selection: Selection
 
     def to_json(self) -> dict[str, object]:
-        """Return the JSON for an offset. Each stripe ends where the next one starts."""
-        stripes = [[each.start, each.width, each.stripe_unit] for each in self.stripes]
-        return {"stripes": stripes, **asdict(self.sizes), **self.selection}
+        """Return the JSON for an offset."""
+        return {**asdict(self.sizes), **self.selection}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, object], end: int) -> Recorded:
-        """Read the JSON of an offset of a batch that ends at ``end``; keys may be missing."""
-        found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
-        ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # empty if all is trimmed
-        stripes = [
-            Stripe(0, start, last, width, stripe_unit)
-            for (start, width, stripe_unit), last in zip(found, ends, strict=True)
-        ]
+    def from_json(cls, content: Mapping[str, object]) -> Settings:
+        """Read the JSON of an offset. Raises LookupError if a key is missing."""
         sizes = Sizes(**{name: content[name] for name in asdict(Sizes())})  # type: ignore[arg-type]
         selection = {name: content[name] for name in Selection.__annotations__}
-        return cls(stripes, sizes, cast("Selection", selection))
+        return cls(sizes, cast("Selection", selection))
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffset:
+    """The progress in one log.
+
+    Attributes:
+        position: the next position to read.
+        since: the first position of the batch that ends here. A query's first batch needs it,
+            because "latest" may mean another position when Spark replays the batch.
+        log_id: the id of the log, since a later log may have the same name.
+        stripes: the stripes that hold the batch's positions. Positions below the first of these
+            stripes were trimmed. The layout may have changed when Spark repeats the batch. None if
+            no positions of the log are in the batch.
+    """
+
+    position: int
+    since: int
+    log_id: int
+    stripes: Sequence[Stripe] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of the batch's positions."""
+        return self.position - self.since
+
+    def stripes_json(self) -> list[list[int]] | None:
+        """Return the JSON of the stripes. Each stripe ends where the next one starts."""
+        if self.stripes is None:
+            return None
+        return [[each.start, each.width, each.stripe_unit] for each in self.stripes]
+
+    @classmethod
+    def from_json(cls, position: object, since: object, log_id: object, found: object) -> LogOffset:
+        """Check and decode the parts of an offset's JSON. Raises an error if one is invalid."""
+        if not (isinstance(position, int) and isinstance(since, int) and 0 <= since <= position):
+            raise ValueError("the positions are invalid")
+        if found is None:
+            return cls(position, since, int(str(log_id), 16))
+        given = cast("Sequence[tuple[int, int, int]]", found)
+        ends = [*(start for start, _, _ in given[1:]), position][: len(given)]  # empty if trimmed
+        stripes = [
+            Stripe(0, start, last, width, stripe_unit)
+            for (start, width, stripe_unit), last in zip(given, ends, strict=True)
+        ]
+        return cls(position, since, int(str(log_id), 16), stripes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,65 +101,82 @@ class Offset:
     """The offset that Spark stores for the end of a batch.
 
     Attributes:
-        since: the batch's first position. A query's first batch needs it, because "latest" may mean
-            another position when Spark replays the batch.
-        log: the name of the log.
-        log_id: the id of the log, since a later log may have the same name.
-        recorded: how to divide the batch into tasks; None if no batch ends here, or if the offset
+        logs: the progress in each log, by name.
+        settings: how to divide the batch into tasks; None if no batch ends here, or if the offset
             is from an older version of zlog.
     """
 
-    position: int
-    since: int
-    log: str
-    log_id: int
-    recorded: Recorded | None = None
+    logs: Mapping[str, LogOffset]
+    settings: Settings | None = None
 
-    def to_json(self) -> dict[str, object]:
-        """Return the JSON that Spark stores. Spark compares texts, so the keys have one order."""
-        recorded = {} if self.recorded is None else {"plan": self.recorded.to_json()}
-        return {
-            "position": self.position,
-            "from": self.since,
-            "log": self.log,
-            "id": f"{self.log_id:016x}",
-            **recorded,
-        }
+    def to_json(self, *, several: bool) -> dict[str, object]:
+        """Return the JSON that Spark stores. Spark compares texts, so the keys have one order.
+
+        Args:
+            several: whether the query may read several logs. If not, the JSON has another form.
+        """
+        settings = None if self.settings is None else self.settings.to_json()
+        if several:
+            logs = {name: _log_to_json(each) for name, each in sorted(self.logs.items())}
+            return {"logs": logs} if settings is None else {"logs": logs, "plan": settings}
+        ((name, only),) = self.logs.items()
+        offset = {"position": only.position, "from": only.since}
+        content = {**offset, "log": name, "id": f"{only.log_id:016x}"}
+        if settings is None:
+            return content
+        return {**content, "plan": {"stripes": only.stripes_json(), **settings}}
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Offset:
         """Decode the JSON that Spark has stored. Raises WrongCheckpoint if it is not zlog's."""
-        position, since, log, log_id = (content.get(k) for k in ("position", "from", "log", "id"))
-        plan = cast("Mapping[str, object] | None", content.get("plan"))
         try:
-            if isinstance(position, int) and isinstance(since, int) and 0 <= since <= position:
-                recorded = None if plan is None else Recorded.from_json(plan, position)
-                return cls(position, since, str(log), int(str(log_id), 16), recorded)
-        except (LookupError, TypeError, ValueError):
-            pass
-        raise WrongCheckpoint(
-            f"the checkpoint does not belong to a zlog log: it contains {dict(content)}"
-        )
-
-    def check(self, log: str, log_id: int | None, selection: Selection) -> None:
-        """Raise WrongCheckpoint unless the offset belongs to this log and selects the same rows."""
-        if self.log != log:
-            raise WrongCheckpoint(f"the checkpoint belongs to log {self.log!r}, not to {log!r}")
-        if self.log_id != log_id:
-            raise WrongCheckpoint(
-                f"the checkpoint belongs to a removed log {log!r}, and another log now has its name"
+            plan = cast("Mapping[str, object] | None", content.get("plan"))
+            settings = None if plan is None else Settings.from_json(plan)
+            if "logs" in content:
+                found = cast("Mapping[str, Mapping[str, object]]", content["logs"])
+                return cls({name: _log_from_json(each) for name, each in found.items()}, settings)
+            only = LogOffset.from_json(
+                content["position"], content["from"], content["id"], (plan or {}).get("stripes")
             )
+            return cls({str(content["log"]): only}, settings)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise WrongCheckpoint(
+                f"the checkpoint does not belong to a zlog log: it contains {dict(content)}"
+            ) from None
+
+    def check(self, selection: Selection) -> None:
+        """Raise WrongCheckpoint unless the offset belongs to a query that selects the same rows."""
         given = cast("Mapping[str, object]", selection)
-        kept = cast("Mapping[str, object]", self.recorded.selection if self.recorded else {})
+        kept = cast("Mapping[str, object]", self.settings.selection if self.settings else {})
         for name, value in kept.items():
             if value != given[name]:
                 raise WrongCheckpoint(
                     f"the checkpoint belongs to a query with {_shown(name, value)}, not with"
                     f" {_shown(name, given[name])}",
-                    hint=f"Set {name} back to continue this query. To read other rows from"
-                    f" {self.position} on, let it reach this position; then start a query with"
-                    f" another checkpoint and startingPosition={self.position}.",
+                    hint=f"Set {name} back to continue this query. {self._other_rows()}",
                 )
+
+    def _other_rows(self) -> str:
+        if len(self.logs) != 1:
+            return "To read other rows, start a query with another checkpoint."
+        (only,) = self.logs.values()
+        return (
+            f"To read other rows from {only.position} on, let it reach this position; then start a"
+            f" query with another checkpoint and startingPosition={only.position}."
+        )
+
+
+def _log_to_json(offset: LogOffset) -> dict[str, object]:
+    content: dict[str, object] = {"position": offset.position, "id": f"{offset.log_id:016x}"}
+    if offset.since == offset.position:
+        return content
+    return {**content, "from": offset.since, "stripes": offset.stripes_json()}
+
+
+def _log_from_json(content: Mapping[str, object]) -> LogOffset:
+    position = content["position"]
+    since, stripes = content.get("from", position), content.get("stripes")
+    return LogOffset.from_json(position, since, content["id"], stripes)
 
 
 def _shown(name: str, value: object) -> str:

@@ -13,12 +13,19 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Literal, TypeVar
 
 from zlog import Match
 from zlog.extension import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.names import check_cursor_name, check_log_name, check_producer_name, check_tags
+from zlog.names import (
+    check_cursor_name,
+    check_log_name,
+    check_pattern,
+    check_producer_name,
+    check_tags,
+)
 from zlog.store import STORE_VARIABLE, default_url
 
 T = TypeVar("T")
@@ -30,6 +37,8 @@ Place = int | datetime | Literal["earliest", "latest"]
 _BOTH = (
     "store",
     "log",
+    "logs",
+    "logsPattern",
     "startingPosition",
     "startingTimestamp",
     "minPartitions",
@@ -46,7 +55,13 @@ _BOTH = (
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
 """The options of a batch read."""
 
-STREAM_OPTIONS = (*_BOTH, "maxEntriesPerTrigger", "cursor")
+STREAM_OPTIONS = (
+    *_BOTH,
+    "maxEntriesPerTrigger",
+    "maxBytesPerTrigger",
+    "discoverInterval",
+    "cursor",
+)
 """The options of a streaming read."""
 
 _WRITE_OPTIONS = ("store", "log", "macKeyFile")
@@ -57,10 +72,12 @@ BATCH_WRITE_OPTIONS = (*_WRITE_OPTIONS, "producer", "sequence")
 STREAM_WRITE_OPTIONS = (*_WRITE_OPTIONS, "exactlyOnce")
 """The options of a streaming write."""
 
+_DISCOVER_SECONDS = 10.0
+
 _OPTIONS_OF_SPARK = ("checkpointLocation", "queryName")
 """Options that Spark passes to a streaming sink in addition to its own options."""
 
-COLUMNS = ("position", "stripe", "timestamp", "data", "tags", "state")
+COLUMNS = ("log", "position", "stripe", "timestamp", "data", "tags", "state")
 """All columns of a read, in their order."""
 
 
@@ -70,10 +87,14 @@ class SourceOptions:
 
     Attributes:
         store: the URL at which every worker must reach the store.
-        log: the name of the log.
-        starting: where the read begins.
-        ending: where a batch read ends.
+        logs: the names of the logs.
+        pattern: the shell pattern of the logs' names; None if they are named.
+        several: whether the read may have several logs, and so has the column ``log``.
+        starting: where the read begins in each log.
+        ending: where a batch read ends in each log.
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
+        bytes_max: the approximate maximum of their data in bytes; None means no limit.
+        discover: how many seconds pass between two searches for logs that match the pattern.
         tasks_min: the minimum number of tasks of a batch that has enough positions; None means that
             each task may read a whole stripe object.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
@@ -82,16 +103,20 @@ class SourceOptions:
         include_gaps: whether positions without an entry also become rows.
         tags: the tags of the entries to read; None means all entries.
         match: whether an entry must have any or all of the tags.
-        cursor: the name of the log's cursor that follows a streaming query; None means no cursor.
-        mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
+        cursor: the name of each log's cursor that follows a streaming query; None means no cursor.
+        mac_key_file: the path, on every worker, of the file with the key of the logs' MACs.
         columns: the names of the columns to read, in the order of `COLUMNS`.
     """
 
     store: str
-    log: str
+    logs: tuple[str, ...]
+    pattern: str | None = None
+    several: bool = False
     starting: Place = "earliest"
     ending: Place = "latest"
     entries_max: int | None = None
+    bytes_max: int | None = None
+    discover: float = _DISCOVER_SECONDS
     tasks_min: int | None = None
     tasks_max: int | None = None
     fail_on_data_loss: bool = True
@@ -101,7 +126,7 @@ class SourceOptions:
     match: Match = "any"
     cursor: str | None = None
     mac_key_file: str | None = None
-    columns: tuple[str, ...] = COLUMNS[:4]
+    columns: tuple[str, ...] = COLUMNS[1:5]
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool | None = False) -> SourceOptions:
@@ -130,13 +155,20 @@ class SourceOptions:
         include_tags = given.get("includeTags", _flag, "false")
         if tags is not None and include_gaps:
             raise ValueError("the options tags and includeGaps cannot be combined")
-        there_are = [*COLUMNS[:4], *["tags"] * include_tags, *["state"] * include_gaps]
+        logs, pattern = given.logs()
+        several = not given.has("log")
+        optional = {"log": several, "tags": include_tags, "state": include_gaps}
+        there_are = [name for name in COLUMNS if optional.get(name, True)]
         return cls(
-            log=given.require("log", check_log_name),
             store=given.store(),
-            starting=given.place("starting", "earliest"),
-            ending=given.place("ending", "latest"),
+            logs=logs,
+            pattern=pattern,
+            several=several,
+            starting=given.place("starting", "earliest", several=several),
+            ending=given.place("ending", "latest", several=several),
             entries_max=given.maybe("maxEntriesPerTrigger", _count),
+            bytes_max=given.maybe("maxBytesPerTrigger", _count),
+            discover=given.get("discoverInterval", _seconds, str(_DISCOVER_SECONDS)),
             tasks_min=tasks_min,
             tasks_max=tasks_max,
             fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
@@ -149,6 +181,20 @@ class SourceOptions:
             columns=given.get("columns", _columns_of(there_are), ",".join(there_are)),
         )
 
+    @property
+    def skip_removed(self) -> bool:
+        """Whether logs that were removed are skipped."""
+        return self.several and not self.fail_on_data_loss
+
+    @property
+    def log(self) -> str:
+        """The name of the only log, or what replaces LOG in hints."""
+        return self.logs[0] if len(self.logs) == 1 else "LOG"
+
+    def selects(self, log: str) -> bool:
+        """Whether the read has a log of this name."""
+        return log in self.logs or (self.pattern is not None and fnmatchcase(log, self.pattern))
+
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
@@ -156,7 +202,7 @@ class SinkOptions:
 
     Attributes:
         store: the URL at which every worker must reach the store.
-        log: the name of the log, which must exist.
+        log: the name of the log, which must exist; None if a column names the log of each row.
         exactly_once: whether a streaming query appends each row exactly once, or at least once.
         mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
         producer: the producer under which a batch write appends each row exactly once; None means
@@ -165,15 +211,22 @@ class SinkOptions:
     """
 
     store: str
-    log: str
+    log: str | None
     exactly_once: bool = True
     mac_key_file: str | None = None
     producer: str | None = None
     sequence: int | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
+    def parse(
+        cls, options: Mapping[str, str], *, streaming: bool = False, routed: bool = False
+    ) -> SinkOptions:
         """Check the options of a batch write or a streaming write.
+
+        Args:
+            options: the options, by name in any case.
+            streaming: whether the write is streaming.
+            routed: whether the rows have a column with their logs, so that no option names a log.
 
         Raises:
             ValueError: an option is unknown or missing, or its value is invalid.
@@ -188,7 +241,9 @@ class SinkOptions:
         if (producer is None) != (sequence is None):
             raise ValueError("the options producer and sequence must be set together")
         return cls(
-            log=given.require("log", check_log_name),
+            log=given.maybe("log", check_log_name)
+            if routed
+            else given.require("log", check_log_name),
             store=given.store(),
             exactly_once=given.get("exactlyOnce", _flag, "true"),
             mac_key_file=given.maybe("macKeyFile", str),
@@ -221,6 +276,20 @@ class _Given:
                     else f"it has {', '.join(known.values())}"
                 )
                 raise ValueError(f"a {kind} of zlog has no option {name!r}: {hint}")
+
+    def has(self, name: str) -> bool:
+        """Whether an option is given."""
+        return name.lower() in self._values
+
+    def logs(self) -> tuple[tuple[str, ...], str | None]:
+        """Return the names of the logs to read, or their pattern."""
+        if sum(map(self.has, ("log", "logs", "logsPattern"))) > 1:
+            raise ValueError("give only one of the options log, logs and logsPattern")
+        if self.has("logs"):
+            return self.maybe("logs", _log_names) or (), None
+        if self.has("logsPattern"):
+            return (), self.maybe("logsPattern", check_pattern)
+        return (self.require("log", check_log_name),), None
 
     def store(self) -> str:
         """Return the store's URL, from the option or from this process's environment."""
@@ -255,18 +324,25 @@ class _Given:
         value = self.maybe(name, parse)
         if value is None:
             raise ValueError(
-                f'zlog needs the option {name}: .option("{name}", …). Only CREATE TABLE … USING'
-                " zlog OPTIONS (…) without a list of columns makes a table that keeps its options;"
-                " saveAsTable does not. INSERT INTO passes no options: write with .save()"
+                f'zlog needs the option {name}: .option("{name}", …), or logs or logsPattern for a'
+                f" read of several logs, or a column {name} in the rows of a write. Only CREATE"
+                " TABLE … USING zlog OPTIONS (…) without a list of columns makes a table that keeps"
+                " its options; saveAsTable does not. INSERT INTO passes no options: write with"
+                " .save()"
             )
         return value
 
-    def place(self, which: str, default: Place) -> Place:
+    def place(self, which: str, default: Place, *, several: bool) -> Place:
         """Return the place to start or end, which has two options."""
         by_position = self.maybe(f"{which}Position", _position)
         by_time = self.maybe(f"{which}Timestamp", _time)
         if by_position is not None and by_time is not None:
             raise ValueError(f"give either {which}Position or {which}Timestamp, not both")
+        if several and isinstance(by_position, int):
+            raise ValueError(
+                f"{which}Position must be earliest or latest to read several logs, because each log"
+                f" has its own positions; or set {which}Timestamp"
+            )
         if by_position is not None:
             return by_position
         return default if by_time is None else by_time
@@ -278,16 +354,26 @@ def _store(text: str) -> str:
     return text
 
 
+def _words(text: str) -> list[str]:
+    """Parse a JSON list, or words separated by commas."""
+    return json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+
+
 def _tags(text: str) -> tuple[str, ...]:
-    """Parse tags, given as a JSON list or separated by commas."""
-    found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     try:
-        tags = check_tags(found)
+        tags = check_tags(_words(text))
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not tags:
         raise ValueError("it must contain a tag; omit the option to read all entries")
     return tags
+
+
+def _log_names(text: str) -> tuple[str, ...]:
+    names = [check_log_name(name.strip()) for name in map(str, _words(text))]
+    if not names:
+        raise ValueError("it must contain the name of a log")
+    return tuple(sorted(set(names)))
 
 
 def _columns_of(names: list[str]) -> Callable[[str], tuple[str, ...]]:
@@ -351,10 +437,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(
-            "it must be a number of seconds above 0, because a query cannot skip unwritten"
-            " positions"
-        )
+        raise ValueError("it must be a number of seconds above 0")
     return seconds
 
 

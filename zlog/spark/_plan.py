@@ -1,4 +1,4 @@
-"""Divides a range of positions into tasks: by stripe object, then joined or cut as requested."""
+"""Divides ranges of positions into tasks: by stripe object, then joined or cut as requested."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from zlog.errors import ZlogError
 from zlog.limits import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 
 if TYPE_CHECKING:
+    from zlog.spark._handles import LogRef
     from zlog.view import Stripe
 
 JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
@@ -24,10 +25,55 @@ class IncompletePlan(ZlogError):
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The positions ``[start, end)`` of a log, which a batch reads.
+
+    Attributes:
+        log: the log.
+        start: the first position.
+        end: one past the last position.
+        stripes: all stripes that hold positions of the range, in ascending order.
+        trimmed: positions below this one are trimmed, and one task reports them.
+    """
+
+    log: LogRef
+    start: int
+    end: int
+    stripes: Sequence[Stripe]
+    trimmed: int = 0
+
+    def shares(self) -> list[list[Share]]:
+        """Return the range's shares by stripe, each of one object.
+
+        Raises:
+            IncompletePlan: the stripes do not hold the whole range.
+        """
+        first = min(max(self.start, self.trimmed), self.end)
+        gone = Share(self.log, self.start, first, Striping(1), (0,), trimmed=True)
+        found = [[gone], *(self._in_stripe(max(first, each.start), each) for each in self.stripes)]
+        shares = [[share for share in some if len(share)] for some in found]
+        planned = sum(len(share) for share in chain(*shares))
+        if planned != max(0, self.end - self.start):
+            raise IncompletePlan(
+                f"log {self.log.name!r}: its stripes hold only {planned} of the"
+                f" {self.end - self.start} positions of [{self.start}, {self.end})",
+                hint="Nothing was read. The head may have lost a stripe, which `zlog check` shows.",
+            )
+        return [some for some in shares if some]
+
+    def _in_stripe(self, start: int, stripe: Stripe) -> list[Share]:
+        end, striping = min(self.end, stripe.end), stripe.striping
+        if start >= end:
+            return []
+        return [Share(self.log, start, end, striping, (i,)) for i in range(striping.width)]
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """A range of positions in some objects of one stripe, for one task to read.
 
     Attributes:
+        log: the log.
         start: the first position of the range.
         end: one past the last position.
         striping: the striping of the stripe.
@@ -36,6 +82,7 @@ class Share:
             is then unknown.
     """
 
+    log: LogRef
     start: int
     end: int
     striping: Striping
@@ -76,56 +123,25 @@ class Sizes:
     at_most: int | None = None
 
 
-def split(
-    log: str,
-    stripes: Iterable[Stripe],
-    start: int,
-    end: int,
-    sizes: Sizes = Sizes(),
-    *,
-    trimmed: int = 0,
-) -> list[Shares]:
-    """Divide the positions ``[start, end)`` among tasks, and return each task's part.
+def split(ranges: Iterable[Range], sizes: Sizes = Sizes()) -> list[Shares]:
+    """Divide the positions of ranges among tasks, and return each task's part.
 
     Normally, each task reads one stripe object. If neighbouring stripes are small, a task reads one
-    object of each of them. If ``sizes`` demands more tasks, objects are divided; if it demands
-    fewer, a task reads several objects. The tasks then have about the same number of positions.
-
-    Args:
-        log: the name of the log.
-        stripes: all stripes that hold positions of the range, in ascending order.
-        start: the first position.
-        end: one past the last position.
-        sizes: the rules for the number of tasks.
-        trimmed: positions of the range below this one are trimmed, and one task reports them.
+    object of each of them; these may be stripes of several logs. If ``sizes`` demands more tasks,
+    objects are divided; if it demands fewer, a task reads several objects. The tasks then have
+    about the same number of positions.
 
     Raises:
-        IncompletePlan: the stripes do not hold the whole range.
+        IncompletePlan: the stripes of a log do not hold its whole range.
     """
-    first = min(max(start, trimmed), end)
-    gone = [Share(start, first, Striping(1), (0,), trimmed=True)] if start < first else []
-    objects = [
-        _objects(max(first, each.start), min(end, each.end), each.striping) for each in stripes
-    ]
-    shares = [*gone, *chain(*objects)]
-    tasks = [*zip(gone), *_join([some for some in objects if some], sizes.joined)]
+    stripes = [shares for each in ranges for shares in each.shares()]
+    shares = [*chain(*stripes)]
+    tasks = _join(stripes, sizes.joined)
     if sizes.at_most is not None and len(tasks) > sizes.at_most:
         tasks = _group(shares, sizes.at_most)
     if sizes.at_least is not None and len(tasks) < sizes.at_least:
         tasks = _cut(shares, sizes.at_least)
-    planned = sum(len(share) for share in chain(*tasks))
-    if planned != max(0, end - start):
-        raise IncompletePlan(
-            f"log {log!r}: its stripes hold only {planned} of the {end - start} positions of"
-            f" [{start}, {end})",
-            hint="Nothing was read. The head may have lost a stripe, which `zlog check` shows.",
-        )
     return tasks
-
-
-def _objects(start: int, end: int, striping: Striping) -> list[Share]:
-    shares = (Share(start, end, striping, (index,)) for index in range(striping.width))
-    return [share for share in shares if len(share)] if start < end else []
 
 
 def _join(stripes: Iterable[list[Share]], positions_max: int) -> list[Shares]:
@@ -183,8 +199,12 @@ def _group(shares: Sequence[Share], count: int) -> list[Shares]:
     for share in shares:
         group = groups[(2 * before + len(share)) * count // (2 * total)]
         before += len(share)
-        if group and (group[-1].start, group[-1].end) == (share.start, share.end):
+        if group and _range_of(group[-1]) == _range_of(share):
             group[-1] = replace(group[-1], indexes=group[-1].indexes + share.indexes)
         else:
             group.append(share)
     return [tuple(group) for group in groups if group]
+
+
+def _range_of(share: Share) -> tuple[LogRef, int, int]:
+    return share.log, share.start, share.end

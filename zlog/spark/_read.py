@@ -1,7 +1,8 @@
-"""Reads a task's share of a log as Arrow record batches, without copying data."""
+"""Reads a task's shares of logs as Arrow record batches, without copying data."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,9 +11,12 @@ import pyarrow.compute as pc
 
 from zlog import Columns, Match
 from zlog.entry import Gap, GapKind
-from zlog.errors import CorruptEntry, ForgedEntry, UnsupportedVersion, ZlogError
-from zlog.spark._handles import LogRef, Patience, trimmed_error
+from zlog.errors import CorruptEntry, ForgedEntry, LogNotFound, UnsupportedVersion, ZlogError
+from zlog.spark._handles import LogRef, trimmed_error
+from zlog.spark._hints import hints_shown
 from zlog.spark._plan import Share
+
+_logger = logging.getLogger(__name__)
 
 WINDOW_BYTES = 4 << 20
 """The maximum data of one record batch in bytes. A task holds about three batches."""
@@ -23,6 +27,7 @@ _GAP_ROWS_MAX = 1 << 16
 _WRITTEN = "written"
 
 _TYPES = {
+    "log": pa.string(),
     "position": pa.int64(),
     "stripe": pa.int32(),
     "timestamp": pa.timestamp("us", "UTC"),
@@ -37,16 +42,15 @@ class Task:
     """A part of a batch, which any worker can read.
 
     Attributes:
-        log: the log to read.
-        shares: the positions of the log to read.
+        shares: the positions to read, of one or several logs.
         fail_on_data_loss: whether to raise an error if entries are trimmed, damaged or forged.
         hole_timeout: how many seconds to wait for an unwritten position before it is filled.
         include_gaps: whether gaps also become rows.
         columns: the names of the columns to return.
         tags, match: the tags of the entries to read; None means all entries.
+        skip_removed: whether to skip logs that were removed, with a warning.
     """
 
-    log: LogRef
     shares: tuple[Share, ...]
     fail_on_data_loss: bool
     hole_timeout: float
@@ -54,6 +58,7 @@ class Task:
     columns: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     match: Match = "any"
+    skip_removed: bool = False
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
@@ -69,16 +74,22 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     for share in task.shares:
         if share.trimmed:
             yield from _gap_rows(task, share, Gap(share.start, share.end, GapKind.TRIMMED))
-        else:
-            yield from _read_share(task, share)
+            continue
+        try:
+            with hints_shown(share.log.name):
+                yield from _read_share(task, share)
+        except LogNotFound as error:
+            if not task.skip_removed:
+                raise
+            _logger.warning("log %r is left out: %s", share.log.name, error)
 
 
 def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
-    patience = Patience(task.log)
+    patience = share.log.patience()
     at, rows = share.start, 0
     while rows < len(share):
         try:
-            for columns in task.log.open().read_columns(
+            for columns in share.log.open().read_columns(
                 at,
                 share.end,
                 indexes=share.indexes,
@@ -103,7 +114,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 return  # the objects have searched all positions
             if rows < len(share):
                 raise CorruptEntry(
-                    f"log {task.log.name!r} reports {rows} positions of {share}, which has"
+                    f"log {share.log.name!r} reports {rows} positions of {share}, which has"
                     f" {len(share)} positions",
                     hint="The store may have been restored from a backup.",
                 )
@@ -111,7 +122,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
 
 def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBatch]:
     for gap in columns.gaps:
-        _check_gap(task, gap)
+        _check_gap(task, share.log, gap)
     if len(columns):
         yield _entries(task, columns, share)
     if task.include_gaps:
@@ -119,22 +130,22 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
             yield from _gap_rows(task, share, gap)
 
 
-def _check_gap(task: Task, gap: Gap) -> None:
+def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
     """Raise if a gap is a loss of entries."""
     if gap.kind is GapKind.UNWRITTEN:
         raise ZlogError(f"position {gap.position} is still unwritten and could not be filled")
     if not task.fail_on_data_loss:
         return
     if gap.kind is GapKind.UNREADABLE:
-        raise UnsupportedVersion(f"log {task.log.name!r}: {gap}", gap=gap)
+        raise UnsupportedVersion(f"log {log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.FORGED:
-        raise ForgedEntry(f"log {task.log.name!r}: {gap}", gap=gap)
+        raise ForgedEntry(f"log {log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.LOST:
-        raise CorruptEntry(f"log {task.log.name!r}: {gap}", gap=gap)
+        raise CorruptEntry(f"log {log.name!r}: {gap}", gap=gap)
     if gap.kind is GapKind.TRIMMED:
-        earliest = task.log.call(lambda handle: handle.earliest())
+        earliest = log.call(lambda handle: handle.earliest())
         if gap.position < earliest:
-            raise trimmed_error(task.log, gap.position, earliest)
+            raise trimmed_error(log, gap.position, earliest)
 
 
 def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
@@ -145,6 +156,7 @@ def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
 
     positions = column("position", columns.positions)
     make: dict[str, Callable[[], pa.Array]] = {
+        "log": lambda: pa.repeat(share.log.name, count),
         "position": lambda: positions,
         "stripe": lambda: _indexes(positions, share),
         "timestamp": lambda: column("timestamp", columns.timestamps),
@@ -160,6 +172,8 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(positions), _GAP_ROWS_MAX):
             array = pa.array([*positions[first : first + _GAP_ROWS_MAX]], pa.int64())
             known = {"position": array, "state": pa.repeat(gap.kind.value, len(array))}
+            if "log" in task.columns:
+                known["log"] = pa.repeat(share.log.name, len(array))
             if not share.trimmed:
                 known["stripe"] = _indexes(array, share)
             arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in task.columns]

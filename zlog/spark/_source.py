@@ -1,4 +1,4 @@
-"""The readers of Spark's Python Data Source API, on top of `_driver.py` and `_read.py`."""
+"""The readers of Spark's Python Data Source API."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
-from zlog.spark._driver import Planner, StreamPlanner
-from zlog.spark._handles import LogRef
-from zlog.spark._hints import hints_shown, shows_hints
+from zlog.spark._driver import Planner
+from zlog.spark._hints import shows_hints
 from zlog.spark._offset import Offset
 from zlog.spark._options import SourceOptions
 from zlog.spark._plan import Shares
 from zlog.spark._read import Task, read_task
+from zlog.spark._stream import StreamPlanner
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,13 +34,10 @@ class TaskPartition(InputPartition):
         self.task = task
 
 
-def _partitions(
-    log: LogRef, options: SourceOptions, plan: Sequence[Shares]
-) -> list[InputPartition]:
+def _partitions(options: SourceOptions, plan: Sequence[Shares]) -> list[InputPartition]:
     return [
         TaskPartition(
             Task(
-                log,
                 shares,
                 options.fail_on_data_loss,
                 options.hole_timeout,
@@ -47,6 +45,7 @@ def _partitions(
                 options.columns,
                 options.tags,
                 options.match,
+                options.skip_removed,
             )
         )
         for shares in plan
@@ -55,8 +54,7 @@ def _partitions(
 
 def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, TaskPartition)
-    with hints_shown(partition.task.log.name):
-        yield from read_task(partition.task)
+    return read_task(partition.task)
 
 
 @shows_hints
@@ -72,9 +70,8 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the part of each task."""
-        planner = Planner(self._options)
-        plan = planner.plan_batch() or [()]  # without a partition, Spark would add one
-        return _partitions(planner.log, self._options, plan)
+        # Without a partition, Spark would add one.
+        return _partitions(self._options, Planner(self._options).plan_batch() or [()])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows, in a worker."""
@@ -91,15 +88,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802  # Spark's name
         """Return where a new query begins."""
-        return self._planner.initial().to_json()
+        return self._to_json(self._planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of a batch that the options set."""
-        entries_max = self._options.entries_max
-        return ReadAllAvailable() if entries_max is None else ReadMaxRows(entries_max)
+        options = self._options
+        if options.entries_max is not None:
+            return ReadMaxRows(options.entries_max)
+        return ReadAllAvailable() if options.bytes_max is None else ReadMaxBytes(options.bytes_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """End the query at the present tail."""
+        """End the query at the present tails."""
         self._planner.end_now()
 
     def latestOffset(  # noqa: N802
@@ -107,11 +106,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, object]:
         """Return where the next batch ends."""
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._planner.latest(Offset.from_json(start), entries_max).to_json()
+        bytes_max = None if isinstance(limit, ReadAllAvailable) else self._options.bytes_max
+        latest = self._planner.latest(Offset.from_json(start), entries_max, bytes_max)
+        return self._to_json(latest)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return the end of the log, from which Spark computes the query's lag."""
-        return self._planner.tail().to_json()
+        """Return the ends of the logs, from which Spark computes the query's lag."""
+        return self._to_json(self._planner.tail())
 
     def partitions(
         self,
@@ -119,9 +120,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end: Mapping[str, object],
     ) -> Sequence[InputPartition]:
         """Return the part of each task of a batch."""
-        plan = self._planner.plan(Offset.from_json(end))
-        return _partitions(self._planner.log, self._options, plan)
+        return _partitions(self._options, self._planner.plan(Offset.from_json(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows, in a worker."""
         return _read(partition)
+
+    def _to_json(self, offset: Offset) -> dict[str, object]:
+        return offset.to_json(several=self._options.several)

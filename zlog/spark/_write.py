@@ -1,4 +1,4 @@
-"""Writes rows to a log. Each task appends its own rows.
+"""Writes rows to logs. Each task appends its own rows.
 
 An append takes effect at once, and cannot be undone if the job fails. But Spark may repeat a task
 that has already appended rows, or a whole batch of a streaming query. So a streaming write uses
@@ -9,12 +9,17 @@ sequence number, and each task is a part. A batch write does the same if the opt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -26,6 +31,7 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 from zlog.errors import SequenceDiffers
 from zlog.extension import EntryColumn, tagged_each
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
+from zlog.names import check_log_name
 from zlog.spark._handles import LogRef
 from zlog.spark._hints import hints_shown, shows_hints
 from zlog.spark._options import SinkOptions
@@ -35,8 +41,11 @@ if TYPE_CHECKING:
     from zlog.extension import NewEntry
 
 
-_TAGS = "tags"
-"""The name of the column with the entries' tags, an array."""
+_LOG, _TAGS = "log", "tags"
+"""The names of the columns with each row's log, and with the entries' tags, an array."""
+
+_ROWS_AT_ONCE = 10_000
+_LOGS_AT_ONCE = 8
 
 _NULL = "a row is null; remove such rows, or write empty entries"
 
@@ -47,11 +56,13 @@ class Appended(WriterCommitMessage):
 
     Attributes:
         entries: the number of entries that the task has appended.
+        logs: the names of the logs that the task's rows belong to.
         query: the name of the query or producer, if each row is appended exactly once; otherwise
             None.
     """
 
     entries: int
+    logs: tuple[str, ...]
     query: str | None = None
 
 
@@ -89,36 +100,43 @@ class ExactTask:
 
 
 class Appender:
-    """Appends rows to a log. One column contains the entries, and another may contain their tags.
+    """Appends rows to a log, or each row to the log that its column ``log`` names.
 
-    Attributes:
-        log: the log to append to.
+    One more column contains the entries, and another may contain their tags.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        """Find the columns with the entries and the tags in the table's schema.
+        """Find the columns in the table's schema.
 
         Raises:
-            ValueError: the table does not consist of one column of text or bytes and, optionally, a
-                column of tags.
+            ValueError: the table has other columns, or columns of other types.
         """
         types = {field.name: field.dataType for field in schema.fields}
-        tags = types.pop(_TAGS, None) if len(schema.fields) == 2 else None
-        if not all(isinstance(kind, (BinaryType, StringType)) for kind in types.values()) or (
-            len(schema.fields) != 1 + (tags is not None)
-        ):
+        if options.log is None and not isinstance(kind := types.pop(_LOG), StringType):
+            raise ValueError(f"the column {_LOG} must be string, not {kind.simpleString()}")
+        tags = types.pop(_TAGS, None) if len(types) == 2 else None
+        if [isinstance(each, (BinaryType, StringType)) for each in types.values()] != [True]:
             raise ValueError(
                 "the table must have one column of type string or binary, and may have a column"
                 f" {_TAGS} of tags; it has {schema.simpleString()}. Select the column, or make one"
-                " with to_json(struct(…))"
+                " with to_json(struct(…)). To write to several logs, omit the option log and add a"
+                f" column {_LOG}"
             )
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
         ):
             raise ValueError(f"the column {_TAGS} must be array<string>, not {tags.simpleString()}")
-        names = [field.name for field in schema.fields]
-        self._tags = names.index(_TAGS) if tags is not None else None
-        self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
+        rest = [name for name in schema.names if name in types or name == _TAGS]  # without the log
+        self._tags = None if tags is None else rest.index(_TAGS)
+        self._options = options
+
+    def check(self) -> None:
+        """Raise LogNotFound if the only log does not exist."""
+        if self._options.log is not None:
+            with hints_shown(self._options.log):
+                log = self._log(self._options.log)
+                log.forget()  # this process may have a handle on a log that was removed
+                log.call(lambda _: None)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
         """Append a task's rows in order, except those that an earlier attempt has already appended.
@@ -126,25 +144,15 @@ class Appender:
         Raises:
             ValueError: a row is null. The rows before it stay in the log.
         """
-        columns = _columns(batches, self._tags)
-        entries = cast("Iterator[bytes]", _items(columns))  # which `append_once` takes as well
-        appended = self.log.open().append_once(
-            entries, producer=task.query, sequence=task.batch, part=task.partition
-        )
-        return Appended(appended, task.query)
 
-    def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Let the log forget all batches before this one, since all tasks of this batch have ended.
+        def append(log: LogRef, rows: Iterator[pa.RecordBatch]) -> int:
+            columns = _columns(rows, self._tags)
+            entries = cast("Iterator[bytes]", _items(columns))  # which `append_once` takes as well
+            return log.open().append_once(
+                entries, producer=task.query, sequence=task.batch, part=task.partition
+            )
 
-        The log must still remember this batch, because Spark may repeat it.
-
-        Raises:
-            SequenceDiffers: an earlier run of this batch had more tasks, so some of its rows may be
-                in the log twice.
-        """
-        queries = [each.query for each in messages if isinstance(each, Appended) and each.query]
-        for query in set(queries):  # at most one
-            self.log.call(partial(_done, query=query, batch=batch, tasks=len(queries)))
+        return self._append(batches, append, task.query)
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
         """Append all rows of a task, in order.
@@ -152,12 +160,99 @@ class Appender:
         Raises:
             ValueError: a row is null. The rows before it stay in the log.
         """
-        log = self.log.open()
-        entries = 0
-        for column, tags in _columns(batches, self._tags):
-            log.append_many(column, tags_each=tags)
-            entries += len(column)
-        return Appended(entries)
+
+        def append(log: LogRef, rows: Iterator[pa.RecordBatch]) -> int:
+            entries = 0
+            for column, tags in _columns(rows, self._tags):
+                log.open().append_many(column, tags_each=tags)
+                entries += len(column)
+            return entries
+
+        return self._append(batches, append, None)
+
+    def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Let the logs forget all batches before this one, whose tasks have all ended.
+
+        A log must still remember this batch, because Spark may repeat it.
+
+        Raises:
+            SequenceDiffers: an earlier run of this batch had more tasks, so some of its rows may be
+                in the log twice.
+        """
+        tasks = Counter(
+            (each.query, name)
+            for each in messages
+            if isinstance(each, Appended) and each.query
+            for name in each.logs
+        )
+        for (query, name), count in tasks.items():
+            self._log(name).call(partial(_done, query=query, batch=batch, tasks=count))
+
+    def _append(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        append: Callable[[LogRef, Iterator[pa.RecordBatch]], int],
+        query: str | None,
+    ) -> Appended:
+        if self._options.log is not None:
+            return Appended(
+                append(self._log(self._options.log), batches), (self._options.log,), query
+            )
+        with rows_by_log(batches) as found, ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
+
+            def run(name: str) -> int:
+                with hints_shown(name):
+                    return append(self._log(name), found[name])
+
+            for opened in [pool.submit(self._log(name).call, lambda _: None) for name in found]:
+                opened.result()  # so that nothing is appended if a log does not exist
+            return Appended(sum(pool.map(run, found)), (*found,), query)
+
+    def _log(self, name: str) -> LogRef:
+        options = self._options
+        return LogRef(options.store, name, mac_key_file=options.mac_key_file)
+
+
+@contextmanager
+def rows_by_log(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[Mapping[str, Iterator[pa.RecordBatch]]]:
+    """Divide rows by their column ``log``, which is left out. The rows of a log keep their order.
+
+    The rows are in a temporary file for the length of the ``with`` block.
+
+    Raises:
+        ValueError: a name is null or invalid.
+    """
+    with NamedTemporaryFile(prefix="zlog-rows-") as file:
+        writer = None
+        for batch in batches:
+            writer = writer or pa.ipc.new_file(file, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            yield {}
+            return
+        writer.close()
+        file.flush()
+        with pa.memory_map(file.name) as mapped:
+            table = pa.ipc.open_file(mapped).read_all()
+            names = table[_LOG].combine_chunks()
+            if names.null_count:
+                raise ValueError(f"the column {_LOG} is null in a row")
+            order, table, first = pc.sort_indices(names), table.drop([_LOG]), 0  # a stable sort
+            found = {}
+            counts = {each["values"]: each["counts"] for each in names.value_counts().to_pylist()}
+            for name in sorted(counts):
+                rows = order.slice(first, counts[name])
+                found[check_log_name(name)] = _taken(table, rows)
+                first += len(rows)
+            yield found
+
+
+def _taken(table: pa.Table, rows: pa.Array) -> Iterator[pa.RecordBatch]:
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        some = table.take(rows.slice(first, _ROWS_AT_ONCE))
+        yield from some.combine_chunks().to_batches()
 
 
 def _done(log: Log, query: str, batch: int, tasks: int) -> None:
@@ -233,22 +328,14 @@ def _joined(columns: list[pa.Array]) -> EntryColumn:
     return EntryColumn(offsets[4 * column.offset :][: 4 * (len(column) + 1)], data or b"")
 
 
-def _checked(options: SinkOptions, schema: StructType) -> Appender:
-    """Return an appender for a log. Raises LogNotFound if the log does not exist."""
-    appender = Appender(options, schema)
-    with hints_shown(options.log):
-        appender.log.forget()  # this process may have a handle on a log that was removed
-        appender.log.call(lambda _: None)
-    return appender
-
-
 @shows_hints
 class BatchWriter(DataSourceArrowWriter):
     """``df.write.format("zlog")``."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
-        self._appender = _checked(options, schema)
+        self._appender = Appender(options, schema)
+        self._appender.check()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows, in a worker."""
@@ -269,7 +356,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
-        self._appender = _checked(options, schema)
+        self._appender = Appender(options, schema)
+        self._appender.check()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows of a batch, in a worker."""

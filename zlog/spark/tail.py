@@ -10,18 +10,18 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyspark.sql import functions as f
 
 import zlog
-from zlog.errors import CursorAhead, ZlogError
+from zlog.errors import CursorAhead, LogNotFound, ZlogError
 from zlog.limits import NAME_BYTES_MAX
-from zlog.spark._driver import commit_cursor
 from zlog.spark._failures import FAILURES, cause
-from zlog.spark._offset import Offset
+from zlog.spark._log_planner import commit_cursor
+from zlog.spark._offset import LogOffset, Offset
 from zlog.spark.parse import NoParser, Parser, check_new
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ DATE = "date"
 _LOOK_SECONDS = 1
 _FINISH_SECONDS = 30.0
 _STOP, _ENDED = "stop", "ended"
+_PATTERN = re.compile(r"[*?\[]")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 _logger = logging.getLogger(__name__)
@@ -42,17 +43,19 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Tail:
-    """The settings of a copy: the log, the table, and how to copy.
+    """The settings of a copy: the logs, the table, and how to copy.
 
     Attributes:
-        store, log: the URL of the store, and the name of the log.
+        store: the URL of the store.
+        log: the name of the log, several names separated by commas, or a shell pattern. A table of
+            several logs has the column ``log``.
         table: the path or URL of the table.
         checkpoint: the path or URL of the query's state.
         format: the format of the table: ``parquet``, ``json`` or ``delta``.
         parser: the parser that makes columns from entries.
         partition_by: the columns to partition the table by; None means the day of the append.
         drop_raw: whether to leave out the column ``data``.
-        cursor: the name of the log's cursor that follows the query; None means no cursor.
+        cursor: the name of each log's cursor that follows the query; None means no cursor.
         trigger: Spark's trigger, such as ``{"processingTime": "5 seconds"}``.
         options: the options of the read, by their names in ``format("zlog")``.
     """
@@ -85,7 +88,7 @@ class Tail:
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         self.parser.prepare(spark)
-        options = {"store": self.store, "log": self.log, **self.options}
+        options = {"store": self.store, option_of(self.log): self.log, **self.options}
         if self.cursor is not None:
             options["cursor"] = self.cursor
         entries = spark.readStream.format("zlog").options(**options).load()
@@ -119,6 +122,19 @@ class Tail:
         return table
 
 
+def option_of(log: str) -> Literal["log", "logs", "logsPattern"]:
+    """Return the option that selects logs: by name, by names with commas, or by a pattern.
+
+    Raises:
+        ValueError: there are several patterns, or a pattern and names.
+    """
+    if not _PATTERN.search(log):
+        return "logs" if "," in log else "log"
+    if "," in log:
+        raise ValueError(f"{log!r} must be one pattern, or names separated by commas")
+    return "logsPattern"
+
+
 def cursor_name_of(table: str, checkpoint: str) -> str:
     """Return the name of a query's cursor, derived from its checkpoint's path.
 
@@ -130,6 +146,20 @@ def cursor_name_of(table: str, checkpoint: str) -> str:
     return f"spark-{words[:space]}-{digest}"
 
 
+class LogProgress(NamedTuple):
+    """The progress of a query in one log.
+
+    Attributes:
+        start: the position at which the batch began.
+        position: the next position to copy. All entries below it are in the table.
+        tail: the log's tail, when the batch was planned or later.
+    """
+
+    start: int
+    position: int
+    tail: int
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a query.
@@ -137,45 +167,43 @@ class Progress:
     Attributes:
         batch: the number of the batch.
         rows: the number of rows of the batch; 0 if there was nothing new.
-        start: the position at which the batch began.
-        position: the next position to copy. All entries below it are in the table.
-        tail: the log's tail, when the batch was planned or later.
         seconds: the duration of the batch.
+        logs: the progress in each log, by name.
     """
 
     batch: int
     rows: int
-    start: int
-    position: int
-    tail: int
     seconds: float
+    logs: Mapping[str, LogProgress]
 
     @property
     def lag(self) -> int:
-        """The number of positions between the table and the tail."""
-        return max(0, self.tail - self.position)
+        """The number of positions between the table and the tails."""
+        return sum(max(0, each.tail - each.position) for each in self.logs.values())
 
     @classmethod
     def of(cls, told: StreamingQueryProgress) -> Progress | None:
         """Read a progress report; None if it is empty, such as before the first batch."""
         source = told.sources[0]
-        end = _offset(source.endOffset)
-        if end is None:
+        ends = _offsets(source.endOffset)
+        if ends is None:
             return None
-        start, latest = _offset(source.startOffset), _offset(source.latestOffset)
-        return cls(
-            batch=told.batchId,
-            rows=told.numInputRows,
-            start=end.since if start is None else start.position,
-            position=end.position,
-            tail=max(end.position, 0 if latest is None else latest.position),
-            seconds=told.durationMs.get("triggerExecution", 0) / 1000,
-        )
+        starts, tails = _offsets(source.startOffset) or {}, _offsets(source.latestOffset) or {}
+        logs = {
+            name: LogProgress(
+                starts[name].position if name in starts else end.since,
+                end.position,
+                max(end.position, tails[name].position if name in tails else 0),
+            )
+            for name, end in ends.items()
+        }
+        seconds = told.durationMs.get("triggerExecution", 0) / 1000
+        return cls(told.batchId, told.numInputRows, seconds, logs)
 
 
-def _offset(text: str | None) -> Offset | None:
+def _offsets(text: str | None) -> Mapping[str, LogOffset] | None:
     content = json.loads(text) if text and text != "null" else None
-    return None if content is None else Offset.from_json(content)
+    return None if content is None else Offset.from_json(content).logs
 
 
 class Run:
@@ -183,18 +211,20 @@ class Run:
 
     Args:
         query: the query that was started.
-        log: the log whose cursor follows the query.
-        cursor: the name of the cursor; None means no cursor.
+        log: returns the open log with a name.
+        cursor: the name of each log's cursor that follows the query; None means no cursor.
     """
 
-    def __init__(self, query: StreamingQuery, log: zlog.Log, cursor: str | None) -> None:
+    def __init__(
+        self, query: StreamingQuery, log: Callable[[str], zlog.Log], cursor: str | None
+    ) -> None:
         self._query = query
         self._log = log
         self._cursor = cursor
         # A signal handler may fill this kind of queue at any point.
         self._events: queue.SimpleQueue[Progress | str | BaseException] = queue.SimpleQueue()
         self._seen = (-1, "")
-        self._committed = -1
+        self._committed: dict[str, int] = {}
 
     def stop(self) -> None:
         """Stop the query after the current batch. A second call stops it at once.
@@ -269,17 +299,20 @@ class Run:
                 yield progress
 
     def _commit(self, progress: Progress) -> None:
-        """Move the cursor at once; Spark informs its source only with the next batch."""
-        if self._cursor is None or progress.position <= self._committed:
+        """Move the cursors at once; Spark informs its source only with the next batch."""
+        if self._cursor is None:
             return
-        try:
-            with contextlib.suppress(CursorAhead):  # the planner also moves the cursor
-                commit_cursor(self._log, self._cursor, progress.position)
-            self._committed = progress.position
-        except ZlogError as error:
-            if not error.retryable:
-                raise
-            _logger.warning("cursor %r could not be advanced yet: %s", self._cursor, error)
+        for name, each in progress.logs.items():
+            if each.position <= self._committed.get(name, each.start):
+                continue
+            try:
+                with contextlib.suppress(CursorAhead, LogNotFound):  # the planner also does this
+                    commit_cursor(self._log(name), self._cursor, each.position)
+                self._committed[name] = each.position
+            except ZlogError as error:
+                if not error.retryable:
+                    raise
+                _logger.warning("cursor %r could not be advanced yet: %s", self._cursor, error)
 
 
 def _identity(told: StreamingQueryProgress) -> tuple[int, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import signal
-from dataclasses import asdict
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -16,12 +17,13 @@ import zlog
 from zlog.cli import ranges
 from zlog.cli.command import Command
 from zlog.cli.commands.spark.session import check_delta, check_spark, master_options, spark_session
-from zlog.cli.names import CURSOR_NAME, log_argument
+from zlog.cli.names import CURSOR_NAME
 from zlog.cli.output import Output, note, stderr_is_terminal
 from zlog.cli.parameters import hole_timeout_option, json_option
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
+from zlog.cli.several import is_selection, selection_argument
 from zlog.cli.units import count, time_span
 
 if TYPE_CHECKING:
@@ -51,9 +53,10 @@ def _cursor(word: str) -> str:
     zlog spark tail orders --to /tables/orders --trigger available-now    # copy up to the tail
     zlog spark tail nova --to nova --parse '^(?P<time>\S+ \S+) (?P<level>[A-Z]+) (?P<message>.*)'
     zlog spark tail orders --to orders --parse json --schema 'id long, price decimal(9,2)'
+    zlog spark tail 'web-*' --to /tables/web --partition-by log,date
     """,
 )
-@log_argument
+@selection_argument
 @click.option("--to", "table", required=True, metavar="PATH", help="Path or URL of the table.")
 @click.option(
     "--format",
@@ -148,6 +151,9 @@ def tail(
 ) -> None:
     """Copy a log into a table, and follow it.
 
+    If LOG is several names with commas or a pattern such as 'web-*', the table also has the column
+    log. New logs that match the pattern are included.
+
     Spark reads the log with one task per object of its widest stripe. The table has the columns
     position, stripe, timestamp, data and date, and those that --parse adds, which are null in lines
     that do not match. The table gets each position once, even if the command is killed and started
@@ -163,16 +169,20 @@ def tail(
         raise click.UsageError("--hole-timeout must be above 0, and not 'never', for a table")
     if urlsplit(session.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
-    with session.open_log(log) as opened, Output() as out, _Stopping() as stopping:
+    with ExitStack() as stack:
+        store = stack.enter_context(session.connect())
+        stack.enter_context(session.sharing(store))
+        out, stopping = stack.enter_context(Output()), stack.enter_context(_Stopping())
+        open_log = functools.cache(lambda name: stack.enter_context(session.open_log(name)))
         options = {
             "holeTimeout": str(hole_timeout),
             "maxEntriesPerTrigger": str(given["entries_max"]),
             "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
-            **_start(opened, begin),
+            **_start(None if is_selection(log) else open_log(log), begin),
         }
         if session.mac_key_path is not None:
             options["macKeyFile"] = str(Path(session.mac_key_path).absolute())
-        job = _job(opened, options, **given)
+        job = _job(store.url, log, options, **given)
         quiet = not session.debug  # the error that ends the query is reported in one line
         if quiet:
             settings = {"spark.log.level": "FATAL", **settings}
@@ -187,12 +197,12 @@ def tail(
                 raise click.UsageError(str(error)) from error
             from zlog.spark.tail import Run
 
-            run = Run(query, opened, job.cursor)
+            run = Run(query, open_log, job.cursor)
             stopping.have_stopped(run)
             _show(run, job, out if as_json else None)
 
 
-def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
+def _start(log: zlog.Log | None, begin: PositionSpec | None) -> dict[str, str]:
     """Return the options that determine where a new query begins to read."""
     if begin is None or begin == "earliest":
         return {}
@@ -200,11 +210,17 @@ def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
         return {"startingPosition": "latest"}
     if isinstance(begin, datetime):
         return {"startingTimestamp": begin.isoformat()}
+    if log is None:
+        raise click.UsageError(
+            "--from must be a time, earliest or latest for several logs, because each log has its"
+            " own positions"
+        )
     return {"startingPosition": str(ranges.resolve(log, begin, log.tail()))}
 
 
 def _job(
-    log: zlog.Log,
+    store: str,
+    log: str,
     options: dict[str, str],
     *,
     table: str,
@@ -231,8 +247,8 @@ def _job(
     columns = None if partitions is None else [each.strip() for each in partitions.split(",")]
     name = cursor_name_of(table, checkpoint) if cursor is None else cursor
     return Tail(
-        store=log.store.url,
-        log=log.name,
+        store=store,
+        log=log,
         table=table,
         format=format_,
         checkpoint=checkpoint,
@@ -261,7 +277,7 @@ def _show(run: Run, job: Tail, out: Output | None) -> None:
     for last in run.progress():
         rows += last.rows
         if out is not None and last.rows:
-            out.line(to_json({**asdict(last), "lag": last.lag}))
+            out.line(to_json(_content(last, several=is_selection(job.log))))
             out.flush()
         if watched:
             click.echo(f"\r\x1b[K{_line(rows, last)}", err=True, nl=False)
@@ -270,15 +286,27 @@ def _show(run: Run, job: Tail, out: Output | None) -> None:
     if last is None:
         note(f"there are no new entries; {job.table} is unchanged")
     else:
-        note(
-            f"{rows:,} rows were added to {job.table}, which now has all positions below"
-            f" {last.position:,}"
-        )
+        below = " and ".join(f"below {each.position:,}" for each in last.logs.values())
+        positions = f"has all positions {below}" if len(last.logs) == 1 else "is complete"
+        note(f"{rows:,} rows were added to {job.table}, which now {positions}")
+
+
+def _content(progress: Progress, *, several: bool) -> dict[str, Any]:
+    """Return the JSON of a progress report. Of several logs, it has those of the batch."""
+    logs = {name: each._asdict() for name, each in progress.logs.items()}
+    content = {"batch": progress.batch, "rows": progress.rows}
+    if several:
+        changed = {n: each for n, each in logs.items() if each["start"] < each["position"]}
+        return {**content, "seconds": progress.seconds, "lag": progress.lag, "logs": changed}
+    return {**content, **logs.popitem()[1], "seconds": progress.seconds, "lag": progress.lag}
 
 
 def _line(rows: int, last: Progress) -> str:
     pace = f"  {last.rows / last.seconds:,.0f} rows/s" if last.rows and last.seconds else ""
-    return f"zlog: {rows:,} rows  position {last.position:,}  lag {last.lag:,}{pace}"
+    place = ", ".join(f"position {each.position:,}" for each in last.logs.values())
+    if len(last.logs) != 1:
+        place = f"{len(last.logs):,} logs"
+    return f"zlog: {rows:,} rows  {place}  lag {last.lag:,}{pace}"
 
 
 class _Stopping:
