@@ -282,7 +282,8 @@ def test_query_reads_new_logs_and_keeps_its_place(
         assert query.awaitTermination(SECONDS)
         offsets = [json.loads(each.sources[0].endOffset) for each in query.recentProgress]
         return [
-            {name: each["position"] for name, each in offset["logs"].items()} for offset in offsets
+            {name: position for name, (_, position, *_) in offset["logs"].items()}
+            for offset in offsets
         ]
 
     logs.fill(**{"web-1": 70, "web-2": 5})

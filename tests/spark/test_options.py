@@ -131,8 +131,7 @@ def test_offset_json_is_canonical() -> None:
     logs = {name: LogOffset(position, position, 0xAB) for position, name in enumerate("ba")}
     content = Offset(logs).to_json(several=True)
     assert json.dumps(content) == (
-        '{"logs": {"a": {"position": 1, "id": "00000000000000ab"},'
-        ' "b": {"position": 0, "id": "00000000000000ab"}}}'
+        '{"logs": {"a": ["00000000000000ab", 1], "b": ["00000000000000ab", 0]}}'
     )
     assert Offset.from_json(content) == Offset(logs)
 
@@ -146,7 +145,8 @@ def test_offset_json_is_canonical() -> None:
         {"position": "1", "from": 0, "log": "orders", "id": "ab"},
         {"position": 1, "from": 0, "log": "orders", "id": "xyz"},
         {"position": 1, "from": 0, "log": "orders"},
-        {"logs": {"orders": {"position": 1}}},
+        {"logs": {"orders": ["ab"]}},
+        {"logs": {"orders": ["ab", 1, 0]}},
         {"logs": ["orders"]},
     ],
 )

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TypeVar
 
 from zlog.errors import LogNotFound
@@ -97,12 +98,16 @@ class Planner:
                 _logger.warning("log %r is left out: %s", planner.name, error)
                 return None
 
-        many = len(planners) > 1
-        found = [*(_pool(os.getpid()).map(run, planners) if many else map(run, planners))]
-        for planner, result in zip(planners, found, strict=True):
-            if result is None:
+        if len(planners) > 1:
+            parts = [planners[first::_LOGS_AT_ONCE] for first in range(_LOGS_AT_ONCE)]
+            done = _pool(os.getpid()).map(lambda part: [*map(run, part)], parts)
+            found = dict(filter(None, chain(*done)))
+        else:
+            found = dict(filter(None, map(run, planners)))
+        for planner in planners:
+            if planner.name not in found:
                 del self._planners[planner.name]
-        return dict(result for result in found if result is not None)
+        return {planner.name: found[planner.name] for planner in planners if planner.name in found}
 
     def _offsets(self, batches: Mapping[str, tuple[int, int]]) -> dict[str, LogOffset]:
         """Return offsets that end a batch, from the start and the end of the range in each log."""

@@ -133,7 +133,7 @@ class Offset:
             plan = cast("Mapping[str, object] | None", content.get("plan"))
             settings = None if plan is None else Settings.from_json(plan)
             if "logs" in content:
-                found = cast("Mapping[str, Mapping[str, object]]", content["logs"])
+                found = cast("Mapping[str, Sequence[object]]", content["logs"])
                 return cls({name: _log_from_json(each) for name, each in found.items()}, settings)
             only = LogOffset.from_json(
                 content["position"], content["from"], content["id"], (plan or {}).get("stripes")
@@ -166,17 +166,18 @@ class Offset:
         )
 
 
-def _log_to_json(offset: LogOffset) -> dict[str, object]:
-    content: dict[str, object] = {"position": offset.position, "id": f"{offset.log_id:016x}"}
-    if offset.since == offset.position:
-        return content
-    return {**content, "from": offset.since, "stripes": offset.stripes_json()}
+def _log_to_json(offset: LogOffset) -> list[object]:
+    """Return a short list, because an offset of many logs is written for each batch."""
+    content: list[object] = [f"{offset.log_id:016x}", offset.position]
+    if offset.stripes is not None:
+        content += [offset.since, offset.stripes_json()]
+    return content
 
 
-def _log_from_json(content: Mapping[str, object]) -> LogOffset:
-    position = content["position"]
-    since, stripes = content.get("from", position), content.get("stripes")
-    return LogOffset.from_json(position, since, content["id"], stripes)
+def _log_from_json(content: Sequence[object]) -> LogOffset:
+    log_id, position, *batch = content
+    since, stripes = batch or (position, None)
+    return LogOffset.from_json(position, since, log_id, stripes)
 
 
 def _shown(name: str, value: object) -> str:
