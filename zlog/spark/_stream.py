@@ -129,6 +129,7 @@ class StreamPlanner(Planner):
                 logs than the query reads, or other rows are selected.
         """
         offset.check(self.selection)
+        self._forget_removed()
         due = self.options.pattern is not None and time.monotonic() >= self._next_search
         if not self._ids or (due and self._last is None):
             self._search()
