@@ -77,6 +77,8 @@ def test_tag_readers_match_full_readers(
             part = entries_of(list(log.read_range(start, end, tags=tags, match=match)))
             assert part == [entry for entry in expected if start <= entry.position < end]
             assert log.last(*tags, match=match) == (expected[-1] if expected else None)
+            below = [entry for entry in expected if entry.position < end]
+            assert log.last(*tags, match=match, before=end) == (below[-1] if below else None)
     assert list(log.read_range(reverse=True)) == everything[::-1]
     assert log.last() == entries_of(everything)[-1]
 

@@ -430,10 +430,12 @@ class BackwardReader:
         return in_order(found[position] for position in range(first, end))[::-1], first
 
 
-async def last_entry(reader: Reader, wanted: Wanted | None, timeout: Timeout) -> Entry | None:
+async def last_entry(
+    reader: Reader, wanted: Wanted | None, before: int | None, timeout: Timeout
+) -> Entry | None:
     """Return the newest entry with the tags, if any; see :meth:`zlog.Log.last`."""
     deadline = reader.budget.deadline(timeout)
-    backwards = BackwardReader(reader, wanted, 0, None, entries_max=1)
+    backwards = BackwardReader(reader, wanted, 0, before, entries_max=1)
     while (items := await backwards.next()) is not None:
         for item in items:
             if isinstance(item, Entry):

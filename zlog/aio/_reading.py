@@ -180,16 +180,23 @@ class Reading(ProcessBound):
         options = ReadOptions(tags, match, hole_timeout)
         return iterate(Follower(self._client.reader, start, options))
 
-    async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
+    async def last(
+        self,
+        *tags: str,
+        match: Match = "any",
+        before: int | None = None,
+        timeout: Timeout = ...,
+    ) -> Entry | None:
         """Return the newest entry that has these tags, or None if there is none.
 
         Args:
             tags: the tags. Without tags, the newest entry of the log is returned.
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
+            before: return the newest entry below this position; None means the tail.
             timeout: the budget of the call. Finding a rare tag may take requests to many stripes.
         """
         wanted = Wanted.of(tags, match) if tags else None
-        return await drive(last_entry(self._client.reader, wanted, timeout))
+        return await drive(last_entry(self._client.reader, wanted, before, timeout))
 
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be granted.
