@@ -13,10 +13,17 @@ ROWS = [b"%d" % i for i in range(20)]
 
 
 def deliver(
-    store: zlog.Store, entries: Iterable[bytes] = ROWS, sequence: int = 1, part: int = 0
+    store: zlog.Store,
+    entries: Iterable[bytes] = ROWS,
+    sequence: int = 1,
+    part: int = 0,
+    *,
+    in_order: bool = False,
 ) -> int:
     with zlog.Log.open(store, "orders") as log:
-        return log.append_once(entries, producer="query", sequence=sequence, part=part)
+        return log.append_once(
+            entries, producer="query", sequence=sequence, part=part, in_order=in_order
+        )
 
 
 def entries_in(store: zlog.Store) -> list[bytes]:

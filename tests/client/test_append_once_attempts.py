@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -61,6 +62,28 @@ def test_a_repeated_delivery_finishes_one_that_died(served: zlog.Store) -> None:
     assert number > 10
     log = zlog.Log.open(served, "orders")
     assert list(log.check()) == []
+
+
+def test_order_is_kept_if_attempts_die(served: zlog.Store) -> None:
+    """At every single operation."""
+    number, died = 0, True
+    while died:
+        try:
+            deliver(FaultyStore(served, dies_at(number)), sequence=number, in_order=True)
+            died = False
+        except Died:
+            deliver(served, sequence=number, in_order=True)
+        assert entries_in(served) == ROWS * (number + 1), f"died at {number}"
+        number += 1
+    assert number > 10
+
+
+@pytest.mark.parametrize("number", [1, 2, 8])
+def test_order_is_kept_if_positions_are_taken_or_sealed(served: zlog.Store, number: int) -> None:
+    for sequence, interfere in enumerate((entries_in, change_width)):
+        fault = at_method("write", functools.partial(interfere, served), number)
+        deliver(FaultyStore(served, fault), sequence=sequence, in_order=True)
+        assert entries_in(served) == ROWS * (sequence + 1)
 
 
 @pytest.mark.parametrize("method", ["delivery_grant", "write"])

@@ -103,6 +103,31 @@ class Appender:
             start = end
         return positions
 
+    async def append_in_order(self, entries: Sequence[NewEntry], deadline: Deadline) -> None:
+        """Append entries so that each is above all earlier ones, with one write after the other.
+
+        An object executes a write completely or not at all. The entries of a refused write move.
+        """
+        self.check(entries)
+        entries = entries_owned(entries)
+        done = refusals = 0
+        while done < len(entries):
+            if self.rolls.alert:
+                await self.rolls.act(deadline)
+            view, first = await self.positions.grant(len(entries) - done, deadline)
+            first -= done  # the position of entry 0, if all had consecutive positions
+            unit = view.live_stripe.striping.stripe_unit
+            while done < len(entries):
+                count = min(unit - (first + done) % unit, len(entries) - done)
+                now = self.layout.io.wall_clock_us()
+                work = _Round(self, entries, done, count, self.take_numbers(count), now)
+                if not await work.append_at(view, first + done, refusals, deadline):
+                    refusals += 1
+                    break
+                done += count
+        if not self.layout.view.sequencer:
+            self.layout.head.announce()
+
     async def append_round(
         self,
         entries: Sequence[NewEntry],
@@ -201,6 +226,7 @@ class _Round:
         self._sealed_at = 0  # the highest such epoch
         self._beyond = False
         self._missing = ""
+        self._together = False  # whether all entries move if one of them does
 
     def acknowledged(self) -> list[int | None]:
         """Return each entry's position, or None if the entry is not acknowledged."""
@@ -235,6 +261,24 @@ class _Round:
             await self._catch_up(view, deadline)
             view, groups = await self._assign(positions, deadline)
             replies = await layout.io.execute(self._calls(view, groups), deadline)
+
+    async def append_at(self, view: View, first: int, refusals: int, deadline: Deadline) -> bool:
+        """Write the entries from ``first`` on, in one object. Returns False if it refuses them."""
+        self._together = True
+        entries = self._entries[self._start : self._start + self._count]
+        calls = self._appender.writes(view, first, entries, self._number, self._timestamp)
+        replies = await self._layout.io.execute(calls, deadline)
+        if not any(reply.code for reply in replies):
+            self._appender.rolls.note(view, replies, first + self._count)
+            return True
+        replies = await answers(self._layout.io, calls, replies, deadline)
+        slots = [_Slot(first + index, index) for index in range(self._count)]
+        await self._take_answers(view, _by_object(view, slots), replies, deadline)
+        if self._bumped or self._sealed:
+            self._beyond |= bool(view.sequencer) and (refusals + 1) % _BUMPS_MAX == 0
+            await self._catch_up(view, deadline)
+            return False
+        return True
 
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
         """Choose positions for the refused entries, and return them with the view to write them in.
@@ -333,6 +377,8 @@ class _Round:
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
+        elif reply.code == Code.READ_ONLY and self._together:
+            self._bumped += (slot.entry for slot in group)
         elif reply.code == Code.READ_ONLY:
             taken = reply.number
             self._bumped += (slot.entry for slot in group if slot.position == taken)

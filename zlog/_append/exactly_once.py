@@ -53,7 +53,12 @@ class ExactlyOnce:
         self._deadline = reader.budget.deadline
 
     async def append(
-        self, entries: Iterable[NewEntry | EntryColumn], key: SequenceKey, timeout: Timeout
+        self,
+        entries: Iterable[NewEntry | EntryColumn],
+        key: SequenceKey,
+        timeout: Timeout,
+        *,
+        in_order: bool = False,
     ) -> int:
         """Append the missing entries; see :meth:`zlog.Log.append_once`."""
         key.check()
@@ -61,7 +66,10 @@ class ExactlyOnce:
         appended = 0
         for some in _rounds(entries):
             missing = attempt.missing(some)
-            await attempt.appender.append(missing, self._deadline(timeout))
+            if in_order:
+                await attempt.appender.append_in_order(missing, self._deadline(timeout))
+            else:
+                await attempt.appender.append(missing, self._deadline(timeout))
             appended += len(missing)
         attempt.finish()
         return appended

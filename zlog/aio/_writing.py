@@ -146,6 +146,7 @@ class Writing(Reading):
         part: int = 0,
         tags: Tags = (),
         tags_each: Iterable[Tags] | None = None,
+        in_order: bool = False,
         timeout: Timeout = ...,
     ) -> int:
         """Append entries exactly once, even if the call fails and is repeated.
@@ -166,6 +167,9 @@ class Writing(Reading):
                 the same time. Every attempt must divide the entries into parts in the same way.
             tags: the tags of every entry; see :meth:`append`.
             tags_each: the tags of each entry, instead of ``tags``. They are read with the entry.
+            in_order: whether the entries must be in the log in the given order. Every attempt must
+                then set this and pass them in the same order. Writes are sent one after the other,
+                each with up to a stripe unit of entries.
             timeout: the budget of each round of up to 32,768 entries or 16 MiB.
 
         Returns:
@@ -181,7 +185,8 @@ class Writing(Reading):
         """
         key = SequenceKey(producer, sequence, part)
         stream = entry_stream(entries, tags, tags_each)
-        return await drive(self._client.exactly_once.append(stream, key, timeout))
+        once = self._client.exactly_once
+        return await drive(once.append(stream, key, timeout, in_order=in_order))
 
     async def complete_sequences(
         self, producer: str, *, before: int, timeout: Timeout = ...
