@@ -154,6 +154,17 @@ tls_options = together(
 """The options of commands that serve over TLS."""
 
 
+spool_option = click.option(
+    "--spool",
+    "spools",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="Include the spool in this directory; may be repeated.",
+)
+"""``--spool`` of commands that show the state of spools."""
+
+
 def json_option(text: str) -> Callable[[F], F]:
     """Return ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)

@@ -40,7 +40,14 @@ pygments_dark_style = "github-dark"
 
 NAVIGATION = {
     "Start": ["docs/tutorial", "Which log when <docs/compare>"],
-    "Guides": ["docs/wal", "docs/objects", "docs/spark", "docs/pipelines", "docs/testing"],
+    "Guides": [
+        "docs/wal",
+        "docs/objects",
+        "docs/spark",
+        "docs/pipelines",
+        "docs/spool",
+        "docs/testing",
+    ],
     "Operating": ["docs/operating", "docs/console", "docs/metrics", "docs/upgrading"],
     "Reference": ["docs/cli", "docs/api", "docs/correctness", "docs/performance"],
     "Design": [

@@ -41,6 +41,9 @@ from zlog.errors import *  # noqa: F403
 from zlog.many import Following as Following
 from zlog.many import follow_many as follow_many
 from zlog.read_only import ReadOnlyStore as ReadOnlyStore
+from zlog.spool import Spool as Spool
+from zlog.spool import SpoolStat as SpoolStat
+from zlog.spool import spool_stat as spool_stat
 from zlog.store import ObjectClassUse as ObjectClassUse
 from zlog.store import Store as Store
 from zlog.store import connect as connect

@@ -28,6 +28,7 @@ from zlog._native.mutex import Mutex
 from zlog._native.new_entries import NewEntry
 from zlog.distribution import how_to_install
 from zlog.errors import ZlogError
+from zlog.spool import spool_metrics
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -212,6 +213,7 @@ class _Tallies:
         yield histogram("client_append_round_entries", what, sizes)
         what = "Seconds from the grant of an append round to its last answer."
         yield histogram("client_append_seconds", what, [((), self.append_seconds)])
+        yield from spool_metrics()
 
 
 def _keyed(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:

@@ -14,11 +14,18 @@ import click
 import zlog
 from zlog.cli.command import Command
 from zlog.cli.output import say
-from zlog.cli.parameters import interval_option, listen_option, match_option, number_option
+from zlog.cli.parameters import (
+    interval_option,
+    listen_option,
+    match_option,
+    number_option,
+    spool_option,
+)
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.watch import Watch
 from zlog.metrics import serve
 from zlog.overview import LogContent, LogOverview
+from zlog.spool import spool_metrics
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -50,9 +57,16 @@ _CURSORS_MAX = 16
 @number_option(
     "--contents", 100, 0, 100_000, "In each scan, query the objects of this many logs, in turns."
 )
+@spool_option
 @pass_session
 def exporter(
-    session: Session, listen: str, match: str, logs_max: int, interval: float, contents: int
+    session: Session,
+    listen: str,
+    match: str,
+    logs_max: int,
+    interval: float,
+    contents: int,
+    spools: tuple[str, ...],
 ) -> None:
     """Serve metrics of all logs to Prometheus.
 
@@ -60,7 +74,7 @@ def exporter(
     time of the last scan. It runs until Ctrl-C or SIGTERM.
     """
     with session.connect() as store, usage_errors():
-        served = Exporter(Watch(store, match, logs_max, contents, session.timeout))
+        served = Exporter(Watch(store, match, logs_max, contents, session.timeout), spools)
         with serve(listen, [served]) as address:
             say(f"metrics at http://{address}/metrics")
             asyncio.run(served.run(interval))
@@ -69,8 +83,9 @@ def exporter(
 class Exporter:
     """A collector for Prometheus that returns the newest result of a watch."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, spools: Sequence[str] = ()) -> None:
         self._watch = watch
+        self._spools = spools
         self._failures = 0
 
     async def run(self, interval: float) -> None:
@@ -92,11 +107,19 @@ class Exporter:
         """Return no metrics, since none are known before the first poll."""
         return ()
 
+    def _spool_stats(self) -> Iterator[zlog.SpoolStat]:
+        for directory in self._spools:
+            try:
+                yield zlog.spool_stat(directory)
+            except zlog.ZlogError as error:
+                say(f"could not read the spool: {error}")
+
     def collect(self) -> Iterator[Metric]:
         """Return the metrics for a scrape."""
         from prometheus_client.core import CounterMetricFamily as Counter
         from prometheus_client.core import GaugeMetricFamily as Gauge
 
+        yield from spool_metrics(self._spool_stats())
         seen = self._watch.last
         logs = [*seen.logs.values()]
         sound = [log for log in logs if not log.error]

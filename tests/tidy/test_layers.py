@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_client",),
     ("_transfer",),
     ("aio", "sync"),
+    ("spool",),
     ("transfer", "admin", "many", "overview", "metrics"),
     ("zlog",),
     ("extension",),
@@ -152,7 +153,7 @@ def owners(name: str) -> Iterator[str]:
 
 
 ADD_ONS = re.compile(
-    r"zlog\.(objects|spark|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
+    r"zlog\.(objects|spark|spool|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
 )
 
 

@@ -14,11 +14,11 @@ import click
 from zlog import StoreUnavailable
 from zlog.admin import Credentials, space_inside
 from zlog.cli.command import Command
-from zlog.cli.commands.doctor import directory, installation, pool, service, versions
+from zlog.cli.commands.doctor import directory, installation, pool, service, spool, versions
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import json_option, spool_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 
@@ -42,17 +42,19 @@ _COLOURS = {
     """,
 )
 @json_option("Print a JSON object per part.")
+@spool_option
 @pass_session
-def doctor(session: Session, as_json: bool) -> int:
+def doctor(session: Session, as_json: bool, spools: tuple[str, ...]) -> int:
     """Report problems, and how to fix them.
 
-    The doctor examines the installation, the token file for sequencers, the store, the object class
-    and the sequencers, and changes no log. The exit code depends on the first failure: 6 if the
-    store is unreachable, 7 if the object class is not loaded, and 1 for any other failure.
+    The doctor examines the spools given by --spool, the installation, the token file for
+    sequencers, the store, the object class and the sequencers, and changes no log. The exit code
+    depends on the first failure: 6 if the store is unreachable, 7 if the object class is not
+    loaded, and 1 for any other failure.
     """
     found: list[Diagnosis] = []
     with Output() as out:
-        for diagnosis in examine(session):
+        for diagnosis in chain(map(spool.examine, spools), examine(session)):
             found.append(diagnosis)
             if as_json:
                 out.line(to_json(diagnosis_fields(diagnosis)))
