@@ -20,8 +20,9 @@ class Tally:
         last: the highest position of the latest batch, if there was one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = "in the log") -> None:
         self.count = 0
+        self._place = place
         self.first: int | None = None
         self.last: int | None = None
         self._scattered = 0
@@ -38,6 +39,10 @@ class Tally:
             self.last = max(positions)
             self.count += len(positions)
         self._unknown = 0
+
+    def stored(self) -> None:
+        """Note that all entries in flight are durable, in the log or in a spool."""
+        self.count, self._unknown = self.count + self._unknown, 0
 
     def failed(self, error: ZlogError) -> list[int]:
         """Count the entries of a failed batch that are in the log before the first missing one.
@@ -59,6 +64,8 @@ class Tally:
         """Describe the appended entries."""
         if not self.count:
             return "nothing appended"
+        if self.first is None:
+            return f"appended {entries_of(self.count)}"
         return f"appended {entries_of(self.count)} from position {self.first} to {self.last}"
 
     def __enter__(self) -> Tally:
@@ -70,13 +77,13 @@ class Tally:
             return
         later = entries_of(self._scattered)
         if not self.count and self._scattered:
-            text = f"the first entry of the input is not in the log, but {later} after it are"
+            text = f"the first entry of the input is not {self._place}, but {later} after it are"
         elif not self.count:
-            text = "no entry of the input is in the log"
+            text = f"no entry of the input is {self._place}"
         elif self.count == 1:
-            text = "the first entry of the input is in the log"
+            text = f"the first entry of the input is {self._place}"
         else:
-            text = f"the first {self.count:,} entries of the input are in the log"
+            text = f"the first {self.count:,} entries of the input are {self._place}"
         if self.count and self._scattered:
             text += f", and {later} after a missing one"
         if self._unknown:

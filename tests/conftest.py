@@ -52,6 +52,7 @@ SLOW_FILES = (
     "sim/test_simulation.py",
     "console/test_entries.py",
     "system/test_caps.py",
+    "system/test_spool_killed.py",
     "cli/test_doctor_ceph.py",
     "conformance/test_limits.py",
     "console/test_tail.py",

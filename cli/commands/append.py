@@ -6,13 +6,14 @@ import os
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import click
 
-from zlog import Log, ZlogError
+from zlog import Log, Spool, ZlogError
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, from_json, tags_each
 from zlog.cli.command import Command
@@ -22,12 +23,20 @@ from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import entry_size, number_option
 from zlog.cli.progress import Progress
-from zlog.cli.session import Session, pass_session
+from zlog.cli.render import entries_of
+from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.tags import tag_option
 from zlog.cli.tally import Tally
+from zlog.cli.units import size
 from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
+from zlog.spool import SPOOL_BYTES_DEFAULT
 
 _BATCH_BYTES = 4 << 20
+_SPOOL_DEFAULTS = (False, "error", SPOOL_BYTES_DEFAULT)
+
+_FLUSH_SECONDS = 2.0
+"""How long the command waits at its end until the log has the entries of a spool."""
+
 _JSON_OVERHEAD = 8
 """The limit of a JSON line's length per byte of its entry. An escape has six bytes."""
 
@@ -43,6 +52,7 @@ _JSON_OVERHEAD = 8
     zlog read old --json | zlog append new --json
     zlog append orders --tag eu --tag paid -m 'fourth'
     zlog append ledger --exclusive < moves.txt   # as its exclusive writer
+    tail -F app.log | zlog append app --spool /var/spool/app
     """,
 )
 @log_argument
@@ -93,6 +103,27 @@ _JSON_OVERHEAD = 8
     metavar="SIZE",
     help="Size limit of an entry, up to 16M.  [default: 1M]",
 )
+@click.option(
+    "--spool",
+    metavar="DIR",
+    type=click.Path(),
+    help="Store entries in this local directory while the log is unavailable or slow.",
+)
+@click.option(
+    "--spool-bytes",
+    type=size,
+    default=SPOOL_BYTES_DEFAULT,
+    metavar="SIZE",
+    help="Maximum size of the entries in the spool.  [default: 1G]",
+)
+@click.option(
+    "--spool-full",
+    type=click.Choice(["error", "drop-oldest"]),
+    default="error",
+    show_default=True,
+    help="Fail, or drop the oldest entries, if the spool is full.",
+)
+@click.option("--spool-always", is_flag=True, help="Store every entry in the spool first.")
 @pass_session
 def append(
     session: Session,
@@ -110,6 +141,10 @@ def append(
     exclusive: bool,
     name: str | None,
     keep: bool,
+    spool: str | None,
+    spool_bytes: int,
+    spool_full: str,
+    spool_always: bool,
 ) -> None:
     """Append the lines of files or stdin, or messages (-m), as entries.
 
@@ -122,11 +157,19 @@ def append(
     ends. The entries keep the order of the input, even though each batch is sent before the
     previous one is confirmed.
 
+    With --spool, an entry is acknowledged once it is in the log or in the directory. At its end,
+    the command reports the entries that are still in the directory, and `zlog forward` delivers
+    them.
+
     If the command fails or is stopped, it reports how many entries, counted from the beginning of
     the input, are in the log, and how many others may be in it.
     """
     if not exclusive and (name is not None or keep):
         raise click.UsageError("--name and --keep need --exclusive")
+    if spool is None and (spool_always, spool_full, spool_bytes) != _SPOOL_DEFAULTS:
+        raise click.UsageError("--spool-always, --spool-full and --spool-bytes need --spool")
+    if spool is not None and (exclusive or positions):
+        raise click.UsageError("--spool cannot be combined with --exclusive or --positions")
     if whole and (null or keep_newline or as_json):
         raise click.UsageError("--whole cannot be combined with --null, --keep-newline or --json")
     if as_json and (null or keep_newline):
@@ -149,8 +192,18 @@ def append(
     with (
         signals.terminable(),
         Output() as out,
-        session.open_log(log, entry_bytes_max=max_bytes) as opened,
-        Tally() as tally,
+        session.open_log(log, entry_bytes_max=max_bytes)
+        if spool is None
+        else _spool_of(
+            session,
+            log,
+            directory=spool,
+            always=spool_always,
+            bytes_max=spool_bytes,
+            when_full="raise" if spool_full == "error" else "drop",
+            entry_bytes_max=max_bytes,
+        ) as opened,
+        Tally("in the log" if spool is None else "in the log or in the spool") as tally,
     ):
         if positions:
             out.check()
@@ -158,7 +211,9 @@ def append(
         _check_readable(paths, log)
         show = partial(_print, out) if positions else None
         with (
-            ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
+            _Spooled(opened, tags, tally)
+            if isinstance(opened, Spool)
+            else ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
             if exclusive
             else _Appends(opened, tags, tally, show)
         ) as appends:
@@ -175,6 +230,26 @@ def append(
                         _append_all(stream, batches_of(stream), appends, hidden=hidden)
             appends.settle()
         note(tally.summary())
+        if isinstance(opened, Spool):
+            _report_waiting(opened)
+
+
+def _spool_of(session: Session, log: str, **options: Any) -> Spool:
+    with usage_errors():
+        return Spool(
+            store=session.url, log=log, timeout=session.timeout, mac_key=session.mac_key, **options
+        )
+
+
+def _report_waiting(spool: Spool) -> None:
+    """Wait a moment for the log, and report the entries that are still in the spool."""
+    with suppress(ZlogError):
+        spool.flush(timeout=_FLUSH_SECONDS)
+    stat = spool.stat()
+    if stat.entries:
+        why = f" ({stat.error})" if stat.error else ""
+        command = f"zlog forward {shlex.quote(stat.directory)}"
+        say(f"{entries_of(stat.entries)} in the spool{why}; `{command}` delivers them")
 
 
 def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
@@ -201,9 +276,7 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
             ) from error
 
 
-def _append_all(
-    stream: Input, batches: Batches, appends: _Appends | ExclusiveAppends, *, hidden: bool
-) -> None:
+def _append_all(stream: Input, batches: Batches, appends: _AnyAppends, *, hidden: bool) -> None:
     """Append all entries of a stream."""
     shown = 0
     with Progress(stream.size, f"appending {stream.name}", hidden=hidden) as progress:
@@ -259,6 +332,30 @@ class _Appends(AbstractContextManager["_Appends", None]):
     def _tell(self, positions: Sequence[int]) -> None:
         if self.show is not None:
             self.show(positions)
+
+
+@dataclass(frozen=True)
+class _Spooled(AbstractContextManager["_Spooled", None]):
+    """Appends batches through a spool."""
+
+    spool: Spool
+    tags: tuple[str, ...]
+    tally: Tally
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: no batch is in flight."""
+
+    def settle(self) -> None:
+        """Do nothing: no batch is in flight."""
+
+    def append(self, batch: Sequence[bytes]) -> None:
+        """Append a batch, and wait until it is durable."""
+        self.tally.sent(len(batch))
+        self.spool.append_many(batch, tags_each=tags_each(batch, self.tags))
+        self.tally.stored()
+
+
+_AnyAppends: TypeAlias = "_Appends | _Spooled | ExclusiveAppends"
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:

@@ -15,7 +15,7 @@ from .conftest import Cli, Inside
 
 COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "access", "rm"),
-    *("append", "read", "tail", "fill", "trim", "retention"),
+    *("append", "forward", "read", "tail", "fill", "trim", "retention"),
     *("cursor", "producer", "objects", "spark"),
     *("export", "import", "mirror"),
     *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
