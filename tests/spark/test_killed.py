@@ -140,7 +140,7 @@ def test_killed_query_copies_each_entry_once(
 
 
 def write_many(url: str, writer: int, stop: Path) -> None:
-    """Append to logs that come into being meanwhile, and change the layout of one of them."""
+    """Append to logs, create more of them, and change the layout of one."""
     chance = random.Random(writer)
     with zlog.connect(url) as store:
         for number in itertools.count():

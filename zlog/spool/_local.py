@@ -48,8 +48,8 @@ class SpoolStat(NamedTuple):
             delivered before the error is fixed.
         entries, bytes: the number of waiting entries, and their size in the local log.
         oldest: when the oldest waiting entry was appended, UTC; None if there is none.
-        dropped: how many entries the spool has ever removed because it was full. Of each removal,
-            some of the oldest entries may have been delivered.
+        dropped: how many entries the spool has ever removed because it was full. Some of them may
+            have been delivered.
         error, hint: why entries could not be delivered, and what to do; empty after a success.
     """
 
