@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import tempfile
 import time
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,9 @@ _WARMING = 2
 
 _BATCHES_MIN = 3
 
+_LOGS_OF_A_BATCH = 20
+"""The number of logs to which a batch is appended, if a stream reads many."""
+
 _BATCHES_OF_A_QUERY = 20
 """Batches of a query that are counted. The query ends by itself, because Spark's workers report
 broken pipes on stderr if a query is stopped during a batch."""
@@ -60,18 +64,21 @@ class SparkLoads:
         testbed: where the logs are.
         log: the name of the log that is read.
         folder: for Parquet and for checkpoints.
+        names: the names of other logs, which are empty at first.
         entries, size, width, per_batch: the options of the command line.
     """
 
     spark: SparkSession
     testbed: Testbed
     log: str
+    names: Sequence[str]
     folder: Path
     entries: int
     size: int
     width: int
     per_batch: int
     _queries: int = 0
+    _appended: Counter[str] = field(default_factory=Counter, init=False)  # by the first log
 
     def __post_init__(self) -> None:
         self._parquet = str(self.folder / "parquet")
@@ -163,6 +170,35 @@ class SparkLoads:
             query.stop()
         return _slice([told[number] for number in sorted(told)][_WARMING:])
 
+    def one(self, seconds: float) -> Slice:
+        """Run a streaming query over a log to which a batch is appended at a time."""
+        return self._follow(self.names[:1], seconds)
+
+    def many(self, seconds: float) -> Slice:
+        """Do the same with many logs, where each batch goes to some of them."""
+        return self._follow(self.names[1:], seconds)
+
+    def _follow(self, names: Sequence[str], seconds: float) -> Slice:
+        options = {"store": self.testbed.url, "logs": ",".join(names)}
+        table = self.spark.readStream.format("zlog").options(**options).load()
+        query = self._start(table, processingTime="0 seconds")
+        some = min(len(names), _LOGS_OF_A_BATCH)
+        each = self.per_batch // some
+        told: dict[int, Batch] = {}
+        began = time.monotonic()
+        try:
+            while len(told) < _WARMING + _BATCHES_MIN or time.monotonic() < began + seconds:
+                for name in random.sample(names, some):
+                    with zlog.Log.open(self.testbed.store, name) as log:
+                        log.append_many([os.urandom(self.size)] * each)
+                self._appended[names[0]] += each * some
+                while sum(batch.rows for batch in told.values()) < self._appended[names[0]]:
+                    query.awaitTermination(1)
+                    told |= {batch.number: batch for batch in _batches(query)}
+        finally:
+            query.stop()
+        return _slice([told[number] for number in sorted(told)][_WARMING:])
+
     def _start(self, table: DataFrame, **trigger: Any) -> StreamingQuery:
         self._queries += 1
         checkpoint = self.folder / f"checkpoint-{self._queries}"
@@ -236,6 +272,11 @@ def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candi
         [Candidate("Spark's source", own, loads.own_stream, Ratio.LATENCY)],
     )
     yield (
+        f"a stream's batches of {_LOGS_OF_A_BATCH} logs among {len(loads.names) - 1}",
+        Candidate("many logs", how, loads.many),
+        [Candidate("one log", "with as many entries", loads.one, Ratio.LATENCY)],
+    )
+    yield (
         "Spark writes",
         Candidate("Spark, zlog", 'format("zlog"), rows of files', loads.write),
         [Candidate("Spark, Parquet", "files, of the same rows", loads.write_parquet)],
@@ -253,6 +294,7 @@ def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candi
 @size_option("100")
 @width_option
 @number_option("--per-batch", 8000, 1, 1 << 27, "Entries of a stream's batch.")
+@number_option("--logs", 1000, 1, 100_000, "Logs of a stream that reads many.")
 @number_option("--rounds", ROUNDS, 1, 1000, "Turns of each measurement.")
 @click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
 @click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
@@ -263,6 +305,7 @@ def spark(
     size: int,
     width: int,
     per_batch: int,
+    logs: int,
     rounds: int,
     master: str | None,
     spark_conf: tuple[str, ...],
@@ -272,7 +315,9 @@ def spark(
     A batch read of all entries is compared with Spark's read of the same rows from Parquet files,
     and with reads of the log without Spark; then again, without the entries' data. The batches of a
     streaming query are compared with those of a source of Spark's own, which has as many tasks and
-    rows and does no work. A batch write is compared with the same write into files.
+    rows and does no work. The batches of a query over many logs, of which a few have new entries,
+    are compared with those of a query over one log. A batch write is compared with the same write
+    into files.
     """
     if entries <= _WARMING * per_batch:
         raise click.UsageError(f"--entries: less than {_WARMING + 1} batches of {per_batch}")
@@ -289,7 +334,8 @@ def spark(
         log = testbed.enter(testbed.new_log(width))
         folder = Path(testbed.enter(tempfile.TemporaryDirectory(prefix="zlog-bench-spark-")))
         session = testbed.enter(spark_session("bench", master, settings, delta=False))
-        loads = SparkLoads(session, testbed, log, folder, **workload)
+        names = [testbed.enter(testbed.new_log(width)) for _ in range(1 + logs)]
+        loads = SparkLoads(session, testbed, log, names, folder, **workload)
         loads.prepare()
         for what, load, limits in _comparisons(loads):
             bench.warm_up(load.run)
