@@ -31,7 +31,7 @@ def read_many(
     selection: str,
     items_of: Callable[[zlog.Log], Items],
     style: Style,
-    hole_timeout: float | None,
+    hole_timeout: zlog.Timeout,
     *,
     reverse: bool = False,
     count: int | None = None,
@@ -58,7 +58,7 @@ def tail_many(
     select: Selected,
     count: int | None,
     style: Style,
-    hole_timeout: float | None,
+    hole_timeout: zlog.Timeout,
 ) -> int:
     """Print new entries of several logs as they arrive, and return the exit code."""
     with Output() as out, session.connect() as store:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+import zlog
 from zlog.cli.units import size
 from zlog.limits import (
     COMPRESSIONS,
@@ -234,6 +235,17 @@ def _some_bytes(word: str | int) -> int:
     return found
 
 
+def _hole_timeout(text: str) -> Callable[[F], F]:
+    """Return ``--hole-timeout``, which passes None for never, and ``...`` if it is not given."""
+
+    def wanted(_ctx: click.Context, _param: click.Parameter, span: float | None) -> zlog.Timeout:
+        return ... if span is None else or_none(span)
+
+    return click.option(
+        "--hole-timeout", type=seconds, metavar="SECONDS", callback=wanted, help=text
+    )
+
+
 stripe_options = together(
     click.option(
         "--stripe-bytes",
@@ -255,17 +267,20 @@ stripe_options = together(
         help="Writers compress the entries of a batch together if this makes them smaller."
         "  [default: none]",
     ),
+    _hole_timeout(
+        "Readers wait this long for an unwritten position, then fill it. 'never' does not fill it."
+        f"  [default: {HOLE_TIMEOUT_SECONDS:g}]"
+    ),
+    click.option(
+        "--entry-bytes-max",
+        type=entry_size,
+        metavar="SIZE",
+        help="Size limit of an entry, up to 16M.  [default: 1M]",
+    ),
 )
 """The options of a log, which have the names of arguments of :meth:`zlog.Log.create`."""
 
-hole_timeout_option = click.option(
-    "--hole-timeout",
-    type=seconds,
-    default=HOLE_TIMEOUT_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    callback=lambda _ctx, _param, span: or_none(span),
-    help="Wait this long for an unwritten position below the tail, then fill it. 'never' does not"
-    " fill it.",
+hole_timeout_option = _hole_timeout(
+    "Wait this long for an unwritten position below the tail, then fill it. 'never' does not fill"
+    " it.  [default: the log's]"
 )
-"""``--hole-timeout``, which passes None for never."""

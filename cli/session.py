@@ -14,13 +14,7 @@ import click
 
 import zlog
 from zlog.cli.output import note
-from zlog.limits import (
-    ENTRY_BYTES_MAX_DEFAULT,
-    HOLE_TIMEOUT_SECONDS,
-    MAC_KEY_BYTES_MAX,
-    MAC_KEY_BYTES_MIN,
-    TIMEOUT_SECONDS,
-)
+from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN, TIMEOUT_SECONDS
 
 MAC_KEY_FILE_VARIABLE = "ZLOG_MAC_KEY_FILE"
 
@@ -122,8 +116,8 @@ class Session:
         self,
         name: str,
         *,
-        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
-        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        hole_timeout: zlog.Timeout = ...,
+        entry_bytes_max: int | None = None,
     ) -> Iterator[zlog.Log]:
         """Open a log for a ``with`` block. Raises LogNotFound if it does not exist."""
         with (

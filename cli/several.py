@@ -164,7 +164,7 @@ def selected_names(session: Session, store: zlog.Store, word: str) -> list[str]:
 
 
 def open_selected(
-    session: Session, store: zlog.Store, stack: ExitStack, word: str, hole_timeout: float | None
+    session: Session, store: zlog.Store, stack: ExitStack, word: str, hole_timeout: zlog.Timeout
 ) -> dict[str, zlog.Log]:
     """Open the logs of a selection, without those that were removed after they were listed."""
     found = {}

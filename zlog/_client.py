@@ -16,15 +16,23 @@ from zlog._base.io import Io, deadline_of
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MAC_BYTES
 from zlog._base.names import check_position, check_range
+from zlog._base.options import entry_bytes_max_of
 from zlog._base.sequencer import LogAddress
-from zlog._base.settings import Budget, HandleOptions
+from zlog._base.settings import Budget, HandleOptions, HoleTimeout
 from zlog._layout.layout import Layout
 from zlog._lifecycle import create_log, find_log, find_or_create_log
-from zlog._native.new_entries import NewEntry, tagged, tagged_each, tags_checked, with_tags
+from zlog._native.new_entries import (
+    EntryLimit,
+    NewEntry,
+    tagged,
+    tagged_each,
+    tags_checked,
+    with_tags,
+)
 from zlog._positions.positions import Positions
 from zlog._read.cursors import Cursors
 from zlog._read.items import no_entry
-from zlog._read.read import HoleTimeout, Reader
+from zlog._read.read import Reader
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
@@ -47,22 +55,28 @@ class LogClient:
         address = LogAddress(store.pool, store.namespace, view.log, view.log_id, store.identity)
         self.io = io
         self.options = options
-        self.budget = Budget(io, options)
-        self.deadline = self.budget.deadline
         self.layout = Layout(io, address, view, options.sequencer_timeout, options.key)
+        self.budget = Budget(io, options, lambda: self.layout.view.options)
+        self.deadline = self.budget.deadline
+        self.limit = EntryLimit(0)
+        self._adopted(view)
+        self.layout.on_adopt = self._adopted
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
         """The id of this handle's appends and fills. No other handle has the same id."""
         self.reader = Reader(self.positions, self.writer, self.budget)
         self.cursors = Cursors(self.layout)
-        entry_bytes_max = options.entry_bytes_max
-        if view.mac is not None:
-            entry_bytes_max = min(entry_bytes_max, ENTRY_BYTES_MAX - MAC_BYTES)
-        self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
+        self.appender = Appender(self.layout, self.positions, self.writer, self.limit)
         self.reserved = Reserved(self.reader, self.appender)
-        self.exactly_once = ExactlyOnce(self.reader, entry_bytes_max)
+        self.exactly_once = ExactlyOnce(self.reader, self.limit)
         for attach in attached:
             attach(self)
+
+    def _adopted(self, view: View) -> None:
+        own = self.options.entry_bytes_max
+        wanted = entry_bytes_max_of(view.options) if own is None else own
+        mac = 0 if view.mac is None else MAC_BYTES
+        self.limit.bytes_max = min(wanted, ENTRY_BYTES_MAX - mac)
 
     @classmethod
     async def open(
@@ -111,7 +125,7 @@ class LogClient:
         if not confirmed:
             raise no_entry(Gap(position, position + 1, GapKind.UNWRITTEN), self.layout.view.log)
         if not isinstance(found[position], Entry):
-            await self.reader.settle(found, HoleTimeout(None), 0, (), deadline)
+            await self.reader.settle(found, HoleTimeout(self.budget, None), 0, (), deadline)
         slot = found[position]
         if isinstance(slot, Entry):
             return slot

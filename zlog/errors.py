@@ -224,7 +224,7 @@ class LogExists(ZlogError):
 class EntryTooLarge(ZlogError, ValueError):
     """An entry is larger than the log's limit. Nothing was sent."""
 
-    hint = "Split the entry, or raise `entry_bytes_max` when opening the log."
+    hint = "Split the entry, or raise `entry_bytes_max` of the handle or of the log."
 
 
 class CorruptEntry(_HoldsNoEntry):

@@ -159,7 +159,7 @@ class LogPort(abc.ABC):
     @property
     def entry_bytes_max(self) -> int:
         """The maximum size of an entry that the handle appends, in bytes."""
-        return self._client.options.entry_bytes_max
+        return self._client.limit.bytes_max
 
     async def refresh(self) -> None:
         """Read the newest view from the log's head object."""

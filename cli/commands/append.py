@@ -99,9 +99,8 @@ _JSON_OVERHEAD = 8
 @click.option(
     "--max-bytes",
     type=entry_size,
-    default=ENTRY_BYTES_MAX_DEFAULT,
     metavar="SIZE",
-    help="Size limit of an entry, up to 16M.  [default: 1M]",
+    help="Size limit of an entry, up to 16M.  [default: the log's; 1M with --spool]",
 )
 @click.option(
     "--spool",
@@ -137,7 +136,7 @@ def append(
     tags: tuple[str, ...],
     positions: bool,
     batch: int,
-    max_bytes: int,
+    max_bytes: int | None,
     exclusive: bool,
     name: str | None,
     keep: bool,
@@ -176,18 +175,14 @@ def append(
         raise click.UsageError("--json cannot be combined with --null or --keep-newline")
     if messages and (files or whole or null or keep_newline or as_json):
         raise click.UsageError("--message cannot be combined with files or their options")
-    texts = _texts(messages, max_bytes)
-    limits = Limits(
-        entries=batch,
-        bytes=_BATCH_BYTES,
-        entry_bytes=max_bytes,
-        line_bytes=_JSON_OVERHEAD * max_bytes + 4096 if as_json else max_bytes,
-    )
 
-    def batches_of(stream: Input) -> Batches:
+    def batches_of(stream: Input, entry_bytes: int) -> Batches:
+        line_bytes = _JSON_OVERHEAD * entry_bytes + 4096 if as_json else entry_bytes
+        limits = Limits(batch, _BATCH_BYTES, entry_bytes, line_bytes)
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
         return Batches(stream, splitter, from_json if as_json else bytes, limits)
 
+    spool_entry_bytes = ENTRY_BYTES_MAX_DEFAULT if max_bytes is None else max_bytes
     # The log is opened first: a tally is only reported for an open log.
     with (
         signals.terminable(),
@@ -201,10 +196,12 @@ def append(
             always=spool_always,
             bytes_max=spool_bytes,
             when_full="raise" if spool_full == "error" else "drop",
-            entry_bytes_max=max_bytes,
+            entry_bytes_max=spool_entry_bytes,
         ) as opened,
         Tally("in the log" if spool is None else "in the log or in the spool") as tally,
     ):
+        entry_bytes = spool_entry_bytes if isinstance(opened, Spool) else opened.entry_bytes_max
+        texts = _texts(messages, entry_bytes)
         if positions:
             out.check()
         paths = () if texts else files or ("-",)
@@ -224,10 +221,10 @@ def append(
                     if stream.is_terminal:
                         note("type entries, one per line; Ctrl-D ends the input")
                     if whole:
-                        appends.append([stream.read_all(max_bytes)])
+                        appends.append([stream.read_all(entry_bytes)])
                     else:
                         hidden = positions and out.is_terminal
-                        _append_all(stream, batches_of(stream), appends, hidden=hidden)
+                        _append_all(stream, batches_of(stream, entry_bytes), appends, hidden=hidden)
             appends.settle()
         note(tally.summary())
         if isinstance(opened, Spool):

@@ -7,7 +7,7 @@ from itertools import chain
 
 import click
 
-from zlog import Entry, Gap, Log, Match, NotWritten, ZlogError
+from zlog import Entry, Gap, Log, Match, NotWritten, Timeout, ZlogError
 from zlog.cli import ranges
 from zlog.cli.command import SignedCommand
 from zlog.cli.cursor_commit import flushing, open_cursor, print_items
@@ -62,7 +62,7 @@ def read(
     style: Style,
     name: str | None,
     commit: bool,
-    hole_timeout: float | None,
+    hole_timeout: Timeout,
 ) -> int:
     r"""Print entries, each followed by a newline.
 

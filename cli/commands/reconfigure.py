@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import zlog
 from zlog.cli.command import Command
 from zlog.cli.output import note
 from zlog.cli.parameters import settings_option, stripe_options, stripe_unit_option, width_option
@@ -48,6 +49,7 @@ def reconfigure(
     rescue: bool,
     options: dict[str, str],
     unset: tuple[str, ...],
+    hole_timeout: zlog.Timeout,
     **changes: Any,
 ) -> None:
     """Change a log's width, stripe unit or settings while it is in use.
@@ -56,12 +58,12 @@ def reconfigure(
     Repeating the command has no further effect, except that --roll starts a new stripe each time.
     """
     stored = {**options, **dict.fromkeys(unset)}
-    changed = any(each is not None for each in changes.values())
+    changed = hole_timeout is not ... or any(each is not None for each in changes.values())
     if not (changed or stored or roll or rescue):
         raise click.UsageError("nothing to change: see `zlog help reconfigure`")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
-        view = opened.reconfigure(options=stored, **changes)
+        view = opened.reconfigure(options=stored, hole_timeout=hole_timeout, **changes)
         if rescue or (roll and view.live_stripe == before.live_stripe):
             view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:

@@ -99,7 +99,7 @@ def tail(
     tags: tuple[str, ...],
     match: Match | None,
     style: Style,
-    hole_timeout: float | None,
+    hole_timeout: zlog.Timeout,
 ) -> int:
     """Print the last entries, and new ones.
 

@@ -25,12 +25,13 @@ def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
         assert other.view.epoch == epoch  # nothing to change
         other.set_retention(Retention(entries=7, compact_after=0.0))
         assert other.view.options == {
+            "hole_timeout": "0.05",
             "retention_entries": "7",
             "retention_compact_after_s": "0",
         }
         assert not Retention(compact_after=0.0).unlimited
         other.set_retention(Retention())
-        assert other.view.options == {}
+        assert other.view.options == {"hole_timeout": "0.05"}
     assert log.append(b"goes on") == 0
 
 

@@ -224,7 +224,7 @@ class TimelyHistory(OneLog):
 
 @pytest.mark.parametrize("history", [History, TimelyHistory])
 def test_random_retention_histories(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zlog._trim.age.HOLE_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._base.options.HOLE_TIMEOUT_SECONDS", 0.0)
     run_state_machine_as_test(
         history,
         settings=settings(

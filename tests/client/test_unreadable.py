@@ -90,7 +90,7 @@ def test_append_at_unreadable_entry_is_indeterminate(
         for number in range(3):
             log.append(b"entry %d" % number)
         client = log._client
-        late = Appender(client.layout, GrantedBefore(log.view, 2), client.writer, 1000)
+        late = Appender(client.layout, GrantedBefore(log.view, 2), client.writer, client.limit)
         make(log, 2)
         with pytest.raises(zlog.StoreTimeout, match="position 2") as raised:
             drive(late.append([b"slow", b"other object"], deadline_of(client.io, 5)))

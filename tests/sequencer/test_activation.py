@@ -13,6 +13,7 @@ from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._io import drive
 from zlog._layout.stripe_objects import seal
+from zlog._native.new_entries import EntryLimit
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
@@ -110,7 +111,7 @@ async def test_epoch_ends_when_stripe_is_full(store, sequencer, limits):
         async def grant(self, count, deadline):
             return await layout.refresh(deadline), 0
 
-    appender = Appender(layout, Granted(), bytes(16), 1 << 20)
+    appender = Appender(layout, Granted(), bytes(16), EntryLimit(1 << 20))
     drive(appender.append([bytes(1 << 20)], deadline_of(log._client.io, 10)))
     assert newest(store).epoch == epoch
     assert not await here.lives(address(log), epoch)

@@ -37,7 +37,7 @@ from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._layout.writes import writes_at
 from zlog._native.mutex import Mutex
-from zlog._native.new_entries import NewEntry, entries_check, entries_cut, entries_owned
+from zlog._native.new_entries import EntryLimit, NewEntry, entries_check, entries_cut, entries_owned
 from zlog._native.rounds import QuickRound
 from zlog._native.writes import encode_write
 from zlog._positions.positions import check_takes_appends, takes_appends
@@ -67,13 +67,13 @@ class Appender:
         layout: Layout,
         positions: Grants,
         writer: bytes,
-        entry_bytes_max: int,
+        limit: EntryLimit,
         *,
         number: int = 0,
     ) -> None:
         self.layout = layout
         self.positions = positions
-        self.entry_bytes_max = entry_bytes_max
+        self.limit = limit
         self.writer = writer
         self.rolls = RollWatch(layout)
         self._number = number
@@ -180,11 +180,11 @@ class Appender:
 
     def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge if an entry is too large, or TypeError if it is not bytes."""
-        found = entries_check(entries, self.entry_bytes_max)
+        found = entries_check(entries, bytes_max := self.limit.bytes_max)
         if found is not None:
             raise EntryTooLarge(
                 f"entry {found[0]} has {found[1]} bytes, but log {self.layout.view.log!r}"
-                f" accepts at most {self.entry_bytes_max}"
+                f" accepts at most {bytes_max}"
             )
 
 

@@ -28,7 +28,7 @@ from zlog._append.producer_records import ProducerRecords, SequenceKey
 from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
-from zlog._native.new_entries import EntryColumn, NewEntry, entries_cut, entries_owned
+from zlog._native.new_entries import EntryColumn, EntryLimit, NewEntry, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, SequenceDiffers, StoreUnavailable, ZlogError
@@ -46,10 +46,10 @@ _WINDOW_BYTES = 8 << 20
 class ExactlyOnce:
     """Appends exactly once to a log. The log's head keeps the ``records`` of its producers."""
 
-    def __init__(self, reader: Reader, entry_bytes_max: int) -> None:
+    def __init__(self, reader: Reader, limit: EntryLimit) -> None:
         self.records = ProducerRecords(reader.layout)
         self.reader = reader
-        self.entry_bytes_max = entry_bytes_max
+        self.limit = limit
         self._deadline = reader.budget.deadline
 
     async def append(
@@ -104,8 +104,8 @@ class _Attempt:
         self._number = number
         self._writer = _writer_id(layout.address.log_id, key, incarnation)
         self._written: Counter[bytes] = Counter()
-        first, bytes_max = number << _NUMBERS_BITS, once.entry_bytes_max
-        self.appender = Appender(layout, self, self._writer, bytes_max, number=first)
+        first = number << _NUMBERS_BITS
+        self.appender = Appender(layout, self, self._writer, once.limit, number=first)
 
     async def granted(self, deadline: Deadline) -> list[range]:
         """Return the positions granted to earlier attempts, in windows."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from zlog._base.codes import OBJECT_TAIL_MAX
 from zlog.limits import (
     COMPRESSIONS,
+    ENTRY_BYTES_MAX,
+    ENTRY_BYTES_MAX_DEFAULT,
+    HOLE_TIMEOUT_SECONDS,
     OPTION_KEY_BYTES_MAX,
     OPTION_VALUE_BYTES_MAX,
     POSITION_MAX,
@@ -20,6 +24,13 @@ STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
 
 COMPRESSION = "compression"
+
+HOLE_TIMEOUT = "hole_timeout"
+
+NEVER = "none"
+"""The hole timeout of a log whose readers never fill a hole."""
+
+ENTRY_SIZE = "entry_bytes_max"
 
 RETENTION = {
     "age": "retention_age_s",
@@ -73,6 +84,27 @@ def compression_of(options: Mapping[str, str]) -> str:
     return wanted if wanted in COMPRESSIONS else "none"
 
 
+def hole_timeout_of(options: Mapping[str, str]) -> float | None:
+    """Return how many seconds readers of a log wait for a hole; None means never to fill it."""
+    text = options.get(HOLE_TIMEOUT)
+    seconds = amount(text, math.inf)
+    return None if text == NEVER else HOLE_TIMEOUT_SECONDS if seconds is None else seconds
+
+
+def entry_bytes_max_of(options: Mapping[str, str]) -> int:
+    """Return the maximum size of an entry of a log in bytes."""
+    number = _number(options.get(ENTRY_SIZE))
+    return number if number and number <= ENTRY_BYTES_MAX else ENTRY_BYTES_MAX_DEFAULT
+
+
+def check_entry_size(size: int) -> None:
+    """Raise TypeError or ValueError if this is not a valid limit of an entry's size."""
+    if not hasattr(size, "__index__"):
+        raise TypeError(f"entry_bytes_max must be an int, not {size!r}")
+    if not 0 < size <= ENTRY_BYTES_MAX:
+        raise ValueError(f"entry_bytes_max must be 1 to {ENTRY_BYTES_MAX} bytes, not {size}")
+
+
 def check_options(options: Mapping[str, str]) -> None:
     """Raise ValueError or TypeError if a view cannot have these options."""
     for key, value in options.items():
@@ -88,17 +120,23 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} must be a number of 1 or more, not {value!r}")
         if key in RETENTION.values() and amount(value) is None:
             raise ValueError(f"option {key!r} must be a number of 0 or more, not {value!r}")
+        if key == HOLE_TIMEOUT and value != NEVER and amount(value, math.inf) is None:
+            raise ValueError(
+                f"option {key!r} must be a number of 0 or more, or {NEVER!r}, not {value!r}"
+            )
+        if key == ENTRY_SIZE and not 0 < (_number(value) or 0) <= ENTRY_BYTES_MAX:
+            raise ValueError(f"option {key!r} must be 1 to {ENTRY_BYTES_MAX}, not {value!r}")
         if key == COMPRESSION and value not in COMPRESSIONS:
             raise ValueError(f"option {key!r} must be {', '.join(COMPRESSIONS)}, not {value!r}")
 
 
-def amount(text: str | None) -> float | None:
-    """Parse an option as a number that is not negative. Returns None if it is not one."""
+def amount(text: str | None, most: float = sys.float_info.max) -> float | None:
+    """Parse an option as a number from 0 to ``most``. Returns None if it is not one."""
     try:
         number = math.nan if text is None else float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) and number >= 0 else None
+    return number if 0 <= number <= most else None
 
 
 def _number(text: str | None) -> int | None:

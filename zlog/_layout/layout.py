@@ -118,6 +118,8 @@ class Layout:
         self.head = Head(io, view.log)
         self.directory = Directory(io)
         self.view = view
+        self.on_adopt: Callable[[View], None] = lambda _: None
+        """A function that is called with each view that this client adopts. It must not wait."""
         self.macs = Macs(key, view, io.store.url)
         self.outage = Outage(io, sequencer_timeout)
         self._lock = Mutex()
@@ -215,6 +217,7 @@ class Layout:
                 trim_point=max(view.trim_point, known.trim_point),
                 tail_floor=max(view.tail_floor, known.tail_floor),
             )
+            self.on_adopt(self.view)
             return self.view
 
     async def outdated(self, view: View, deadline: Deadline) -> bool:

@@ -12,7 +12,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from zlog._native.clock cimport monotonic_seconds
-from zlog._native.new_entries cimport TAG_NAMES_BYTES_MAX, Tagged, tags_size
+from zlog._native.new_entries cimport TAG_NAMES_BYTES_MAX, EntryLimit, Tagged, tags_size
 
 import asyncio
 import contextvars
@@ -212,7 +212,7 @@ cdef class Gathering:
     cdef object appender
     cdef double timeout
     cdef object clock  # None means the machine's clock
-    cdef Py_ssize_t entry_bytes_max
+    cdef EntryLimit limit
     cdef list waiting
     cdef list blocked  # appends that wait until there is space
     cdef list completed  # appends whose tasks must be woken
@@ -237,7 +237,7 @@ cdef class Gathering:
         ``clock`` replaces the machine's clock, which is faster.
         """
         self.loop, self.send, self.appender = loop, send, appender
-        self.entry_bytes_max = appender.entry_bytes_max
+        self.limit = appender.limit
         self.waiting_max, self.waiting_bytes_max = waiting_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
         self.clock = clock
@@ -273,11 +273,11 @@ cdef class Gathering:
     cdef int enter(self, Append append) except -1:
         data = append.data
         if type(data) is Tagged:
-            if len(<Tagged> data) > self.entry_bytes_max:
+            if len(<Tagged> data) > self.limit.bytes_max:
                 self.appender.check((data,))
             append.tags = tags_size(<Tagged> data)
             append.size = len(<Tagged> data) + append.tags
-        elif type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
+        elif type(data) is not bytes or len(<bytes> data) > self.limit.bytes_max:
             self.appender.check((data,))
             data = append.data = bytes(data)  # a buffer may change later
         if type(data) is bytes:

@@ -18,6 +18,11 @@ cdef class Tagged:
     cdef readonly tuple tags  # tuple[str, ...]
 
 
+@cython.final
+cdef class EntryLimit:
+    cdef public Py_ssize_t bytes_max
+
+
 cdef enum:
     ENTRY_TAGS_MAX = 64
     TAG_BYTES_MAX = 128

@@ -214,6 +214,14 @@ cdef inline Py_ssize_t size_of(item) except -1:
     return PyBytes_GET_SIZE((<Tagged> item).data) if type(item) is Tagged else buffer_of(item).nbytes
 
 
+@cython.final
+cdef class EntryLimit:
+    """The maximum size of an entry in bytes. It may change while a handle is used."""
+
+    def __init__(self, Py_ssize_t bytes_max):
+        self.bytes_max = bytes_max
+
+
 def entries_check(
     entries: Sequence[Buffer | Tagged], Py_ssize_t bytes_max
 ) -> tuple[int, int] | None:

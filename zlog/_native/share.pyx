@@ -13,7 +13,7 @@ from zlog._native.completions cimport SLICE_MS
 from zlog._native.host cimport CppLatch
 from zlog._native.mutex cimport Mutex, brief_locks_held
 from zlog._native.new_entries cimport (
-    ENTRY_TAGS_MAX, TAG_BYTES_MAX, TAG_NAMES_BYTES_MAX, Tagged, tags_size
+    ENTRY_TAGS_MAX, TAG_BYTES_MAX, TAG_NAMES_BYTES_MAX, EntryLimit, Tagged, tags_size
 )
 
 import threading
@@ -112,7 +112,7 @@ cdef class SharedRounds:
     cdef object not_sent
     cdef object not_known
     cdef public double timeout
-    cdef Py_ssize_t entry_bytes_max
+    cdef EntryLimit limit
     cdef Py_ssize_t entries_max
     cdef Py_ssize_t bytes_max
     cdef SharedRound gathering
@@ -139,7 +139,7 @@ cdef class SharedRounds:
         self.turn, self.lead, self.appender = turn, lead, appender
         self.not_sent, self.not_known = not_sent, not_known
         self.timeout = NEVER if timeout is None else timeout
-        self.entry_bytes_max = appender.entry_bytes_max
+        self.limit = appender.limit
         self.entries_max, self.bytes_max = entries_max, bytes_max
 
     def append(self, data: NewEntry) -> int:
@@ -149,7 +149,7 @@ cdef class SharedRounds:
         cdef double deadline
         cdef unsigned long me
         cdef bint in_turn
-        if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
+        if type(data) is not bytes or len(<bytes> data) > self.limit.bytes_max:
             self.appender.check((data,))
             (data,) = entries_owned((data,))  # a buffer may change later
         deadline = monotonic_seconds() + self.timeout

@@ -16,13 +16,13 @@ from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Reply
 from zlog._base.names import check_position, check_range
-from zlog._base.settings import Budget
+from zlog._base.settings import Budget, HoleTimeout
 from zlog._layout.layout import StripeUnknown
 from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
 from zlog._read.items import fills_of, gap_of, in_order
-from zlog._read.read import HoleTimeout, Reader, Window
+from zlog._read.read import Reader, Window
 from zlog._read.select import Match, TagReader, Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.read_only import ReadOnlyStore
@@ -129,7 +129,7 @@ class Prefetcher(ABC, Generic[T]):
     ) -> None:
         reader.layout.macs.check_key()
         self.reader = reader
-        self.holes = HoleTimeout(reader.budget.hole_timeout(options.hole_timeout))
+        self.holes = HoleTimeout(reader.budget, options.hole_timeout)
         self.position = position
         self._asked = position
         self._bytes = options.window_bytes or WINDOW_BYTES
@@ -381,11 +381,15 @@ class Follower:
         self._reader = reader
         self._tail = 0
         self._epoch = 0  # of the view in which the tail was asked for
-        fills = reader.budget.hole_timeout(options.hole_timeout) is not None
-        self._passes_holes = fills and isinstance(reader.layout.io.store, ReadOnlyStore)
+        self._holes = HoleTimeout(reader.budget, options.hole_timeout)
         options = replace(options, passes_holes=self._passes_holes)
         self._ordered = entry_reader(reader, start, options)
         self._waits = 0
+
+    @property
+    def _passes_holes(self) -> bool:
+        read_only = isinstance(self._reader.layout.io.store, ReadOnlyStore)
+        return read_only and self._holes.seconds is not None
 
     async def next(self) -> Items:
         """Return the next batch, which is empty if nothing was appended for a while."""

@@ -15,7 +15,7 @@ from typing import Any
 from zlog._base.codes import ENTRIES_MAX, Code, FillCode, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
-from zlog._base.settings import Budget
+from zlog._base.settings import Budget, HoleTimeout
 from zlog._base.striping import ObjectPositions
 from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
@@ -49,21 +49,6 @@ _REPLICAS_PAUSE_SECONDS_MAX = 2.0
 
 _FILL_AHEAD_GROWTH = 4
 """The factor by which each run of positions that a reader fills ahead is longer than the last."""
-
-
-@dataclass(slots=True)
-class HoleTimeout:
-    """How long one reader waits for holes, and for which holes it has waited.
-
-    One wait is enough for all positions that were granted before it began.
-
-    Attributes:
-        seconds: how many seconds to wait before a hole is filled; None means never to fill one.
-        overdue: the reader has waited long enough for all holes below this position.
-    """
-
-    seconds: float | None
-    overdue: int = 0
 
 
 @dataclass(slots=True)
@@ -318,7 +303,8 @@ class Reader:
             before the hole. None if there is no hole, or if the holes cannot be filled.
         """
         io = self._io
-        give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
+        seconds = holes.seconds
+        give_up = None if seconds is None else io.monotonic() + seconds
         poll = _POLL_SECONDS
         if holes.overdue:  # a window that was read ahead may have been filled since
             overdue = [p for p, slot in found.items() if is_open(slot) and p < holes.overdue]

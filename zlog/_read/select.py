@@ -19,13 +19,14 @@ from zlog._base.codes import State
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call
 from zlog._base.names import check_range
+from zlog._base.settings import HoleTimeout
 from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import tags_checked
 from zlog._native.replies import Selected, decode_select
 from zlog._read.items import Slot, in_order
-from zlog._read.read import READ_BYTES_MAX, HoleTimeout, Reader
+from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
@@ -335,7 +336,7 @@ class TagReader:
         reader.layout.macs.check_key()
         self.position = position
         self._reader = reader
-        self._holes = HoleTimeout(reader.budget.hole_timeout(hole_timeout))
+        self._holes = HoleTimeout(reader.budget, hole_timeout)
         self._indexes = indexes
         self._search = _TagSearch(reader, wanted, self._holes, indexes)
 
@@ -389,7 +390,7 @@ class BackwardReader:
         self._tail = 0
         self._kept: Gap | None = None
         self._reader = reader
-        self._holes = holes = HoleTimeout(reader.budget.hole_timeout(hole_timeout))
+        self._holes = holes = HoleTimeout(reader.budget, hole_timeout)
         self._search = None
         if wanted is not None:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)

@@ -18,12 +18,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
+from zlog._base.settings import HoleTimeout
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog._read.read import HoleTimeout, Reader
+from zlog._read.read import Reader
 from zlog._trim.count import ask, taken_end
 from zlog.environment import SteadyTime
-from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import Stripe
 
 _MARKS_PER_AGE = 128
@@ -257,7 +257,10 @@ async def _settle(
                 patient = True  # fill only one hole per round, because there may be very many
                 most = min(start + _FILL_POSITIONS, last)
                 found = await reader.read_some(range(start, most), deadline)
-                holes = HoleTimeout(HOLE_TIMEOUT_SECONDS)
+                # If this round cannot wait for that long, it leaves the hole to the log's readers.
+                wait = reader.budget.hole_timeout(...)
+                fills = wait is not None and wait < (math.inf if left is None else left / 2)
+                holes = HoleTimeout(reader.budget, wait if fills else None)
                 await reader.settle(found, holes, most, (), deadline)
             start = reached
         if start < last:

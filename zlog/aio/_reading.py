@@ -66,6 +66,16 @@ class Reading(ProcessBound):
         """The log's retention in this handle's newest :attr:`view`."""
         return Retention.of(self.view.options)
 
+    @property
+    def hole_timeout(self) -> float | None:
+        """How many seconds this handle waits before it fills a hole; None means it never does."""
+        return self._client.budget.hole_timeout(...)
+
+    @property
+    def entry_bytes_max(self) -> int:
+        """The maximum size of an entry that this handle appends, in bytes."""
+        return self._client.limit.bytes_max
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"a log can't be pickled or copied: open {self.name!r} in the other process"

@@ -26,13 +26,7 @@ from zlog.aio.check import Check
 from zlog.aio.opening import Opening
 from zlog.aio.stream import Stream
 from zlog.aio.writer import WINDOW_BYTES, Writer, open_writer
-from zlog.limits import (
-    ENTRY_BYTES_MAX_DEFAULT,
-    HOLE_TIMEOUT_SECONDS,
-    SEQUENCER_TIMEOUT_SECONDS,
-    TIMEOUT_SECONDS,
-    WIDTH_DEFAULT,
-)
+from zlog.limits import SEQUENCER_TIMEOUT_SECONDS, TIMEOUT_SECONDS
 from zlog.store import Store
 from zlog.view import View
 
@@ -59,16 +53,16 @@ class Log(Writing):
         store: Store,
         name: str,
         *,
-        width: int = WIDTH_DEFAULT,
+        width: int | None = None,
         stripe_unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
-        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        hole_timeout: Timeout = ...,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
-        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        entry_bytes_max: int | None = None,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Create a log and open it.
@@ -76,7 +70,7 @@ class Log(Writing):
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: the number of stripe objects, 1 to 1024. More objects can take more writes at the
-                same time, but a range read then costs more operations.
+                same time, but a range read then costs more operations. None means 8.
             stripe_unit: the number of consecutive positions in one object, a power of two up to
                 65,536. A larger unit makes small batches cheaper, but sends concurrent single
                 appends to the same object. None means 256, or 1 if clients run the class's methods.
@@ -88,16 +82,19 @@ class Log(Writing):
                 space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no setting.
             options: your own settings, which are stored with the log. Names have up to 128 bytes,
                 values up to 4096.
-            timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
+            hole_timeout: how many seconds readers of the log wait for an unwritten position before
+                they fill it; None means that they never fill it. The default is 1 second.
+            entry_bytes_max: the maximum size of an entry in bytes, up to 16 MiB; None means 1 MiB.
+            timeout, sequencer_timeout: see :meth:`open`.
             mac_key: authenticate all entries of the log with this key; see :meth:`open`.
 
         Raises:
             LogExists: a log with this name exists.
             ValueError: the name, the width, the stripe unit, an option or a setting is invalid.
         """
-        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
-        key = key_of(mac_key)
-        handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
+        given = stripe_bytes, stripe_records, compression, options, hole_timeout, entry_bytes_max
+        new = LogOptions(width, stripe_unit, *given)
+        handle = HandleOptions(timeout, ..., sequencer_timeout, None, key_of(mac_key))
         return Opening(cls._open(store, name, handle, new, exclusive=True), cls.close)
 
     @classmethod
@@ -114,9 +111,9 @@ class Log(Writing):
         compression: str | None = None,
         options: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
-        hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
+        hole_timeout: Timeout = ...,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
-        entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
+        entry_bytes_max: int | None = None,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Open a log.
@@ -129,10 +126,12 @@ class Log(Writing):
                 new log, used with ``create``; see :meth:`create`. An existing log is not changed.
             timeout: the budget of each call in seconds; None means no limit.
             hole_timeout: how many seconds range reads and followers wait for an unwritten position
-                before they fill it. With None they never fill it, but report a gap.
+                before they fill it. With None they never fill it, but report a gap. The default
+                (``...``) is the log's own hole timeout, even if that changes later.
             sequencer_timeout: how many seconds a sequencer may be unreachable before appends
                 continue without it.
-            entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB.
+            entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB. None
+                means the log's own limit, even if that changes later.
             mac_key: the key with which the log was created, 16 to 4,096 bytes. Pass the bytes, the
                 path of a file that contains nothing else, or a function that returns the bytes and
                 is called once. The handle adds a MAC to each entry that it appends, and checks the
@@ -267,6 +266,8 @@ class Log(Writing):
         stripe_records: int | None = None,
         compression: str | None = None,
         options: Mapping[str, str | None] | None = None,
+        hole_timeout: Timeout = ...,
+        entry_bytes_max: int | None = None,
         timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used, and return the new view.
@@ -279,13 +280,16 @@ class Log(Writing):
                 stripe of this width starts.
             stripe_unit: the number of consecutive positions in one object. The live stripe ends,
                 and a stripe with this unit starts.
-            stripe_bytes, stripe_records, compression: see :meth:`create`.
+            stripe_bytes, stripe_records, compression, hole_timeout, entry_bytes_max: see
+                :meth:`create`. Open handles use the new values once they learn of the new view, at
+                the latest when they next append.
             options: the options to set. The value None removes an option; other options are kept.
 
         Raises:
             ValueError: a width, a stripe unit or an option is invalid.
         """
-        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
+        given = stripe_bytes, stripe_records, compression, options, hole_timeout, entry_bytes_max
+        new = LogOptions(width, stripe_unit, *given)
         return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:

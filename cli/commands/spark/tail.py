@@ -143,7 +143,7 @@ def tail(
     /,
     log: str,
     begin: PositionSpec | None,
-    hole_timeout: float | None,
+    hole_timeout: zlog.Timeout,
     master: str | None,
     settings: dict[str, str],
     as_json: bool,
@@ -165,7 +165,7 @@ def tail(
     check_spark()
     if given["format_"] == "delta":
         check_delta()
-    if not hole_timeout:
+    if hole_timeout in (0, None):
         raise click.UsageError("--hole-timeout must be above 0, and not 'never', for a table")
     if urlsplit(session.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
@@ -175,11 +175,12 @@ def tail(
         out, stopping = stack.enter_context(Output()), stack.enter_context(_Stopping())
         open_log = functools.cache(lambda name: stack.enter_context(session.open_log(name)))
         options = {
-            "holeTimeout": str(hole_timeout),
             "maxEntriesPerTrigger": str(given["entries_max"]),
             "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
             **_start(None if is_selection(log) else open_log(log), begin),
         }
+        if hole_timeout is not ...:
+            options["holeTimeout"] = str(hole_timeout)
         if session.mac_key_path is not None:
             options["macKeyFile"] = str(Path(session.mac_key_path).absolute())
         job = _job(store.url, log, options, **given)
