@@ -22,7 +22,7 @@ _WORDS: dict[type[ZlogError], str] = {
         " writer and takes the log back. If the log is read-only, open it first:"
         " `zlog access read-only LOG --off`."
     ),
-    EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
+    EntryTooLarge: "Split the entry, or raise --max-bytes or the log's limit (16M at most).",
     KeyNeeded: "Specify the file with the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",
     HeldByCursor: (
         "Wait for the cursor's reader (`zlog cursor ls LOG`), remove the cursor if its"

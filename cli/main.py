@@ -31,7 +31,7 @@ from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
 
 _SECTIONS = {
-    "Logs": ("create", "ls", "info", "views", "reconfigure", "access", "rm"),
+    "Logs": ("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     "Entries": ("append", "forward", "read", "tail", "fill", "trim", "retention"),
     "Clients": ("cursor", "producer", "objects", "spark"),
     "Copies": ("export", "import", "mirror"),

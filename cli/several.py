@@ -30,11 +30,11 @@ _PATTERN = re.compile(r"[*?\[,]")
 Confirm = Callable[[zlog.Store, Sequence[str]], bool]
 
 
-def selection_options(command: F) -> F:
+def selection_options(
+    command: F, dry_run: str = "Only print the names of the logs, one per line."
+) -> F:
     """Add the options that select logs, as the parameters ``match`` and ``dry_run``."""
-    command = click.option(
-        "--dry-run", is_flag=True, help="Only print the names of the logs, one per line."
-    )(command)
+    command = click.option("--dry-run", is_flag=True, help=dry_run)(command)
     return click.option(
         "--match",
         multiple=True,

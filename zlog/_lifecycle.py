@@ -20,6 +20,7 @@ from zlog._catalog.rights import check_removal
 from zlog._layout.stripe_objects import discard, make, remove, remove_all
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog._positions.notifications import remove_wake_object
+from zlog._templates import with_template
 from zlog.errors import (
     CorruptEntry,
     LogExists,
@@ -31,7 +32,7 @@ from zlog.errors import (
 )
 from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 from zlog.names import check_log_name
-from zlog.store import is_plain
+from zlog.store import Store, is_plain
 from zlog.view import OPEN_END, Stripe, View
 
 _REMOVED_MEANWHILE_MAX = 8
@@ -39,20 +40,21 @@ _REMOVED_MEANWHILE_MAX = 8
 because another client has removed the log in between."""
 
 
-def default_stripe_unit(io: Io) -> int:
+def default_stripe_unit(store: Store) -> int:
     """Return the default stripe unit of a new log.
 
     If clients run the methods themselves, concurrent appends to one object conflict. The default is
     then 1, so that consecutive appends go to different objects.
     """
-    return 1 if is_plain(io.store) else STRIPE_UNIT_DEFAULT
+    return 1 if is_plain(store) else STRIPE_UNIT_DEFAULT
 
 
 async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     """Create a log and return its first view.
 
     This creates the head object with the log's id, then the directory entry, the stripe objects,
-    and finally the view. The head accepts only one first view, and the log exists from then on.
+    and finally the view. The head accepts only one first view, and the log exists from then on. The
+    store's template for the name provides the options that ``new`` does not have.
 
     Raises:
         LogExists: the log exists, or another client created it first.
@@ -65,6 +67,7 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
         if await _is_listed(io, name, deadline):
             with suppress(LogNotFound):  # another client has removed it from the directory
                 await _look_up(io, name, deadline)
+        new = await with_template(io, name, new, deadline)
         view = await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
         await explain(io, error)
@@ -114,7 +117,7 @@ async def _first_view(
     )
     tried, above = list[View](), 0
     width = WIDTH_DEFAULT if new.width is None else new.width
-    stripe_unit = default_stripe_unit(io) if new.stripe_unit is None else new.stripe_unit
+    stripe_unit = default_stripe_unit(io.store) if new.stripe_unit is None else new.stripe_unit
     accepted: bool | None = None
     try:
         while accepted is None:

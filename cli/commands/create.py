@@ -27,8 +27,7 @@ from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 @log_argument
 @width_option(
     "Spread positions over this many stripe objects. More objects take more writes in parallel and"
-    " make range reads slower.",
-    WIDTH_DEFAULT,
+    f" make range reads slower.  [default: {WIDTH_DEFAULT}]"
 )
 @stripe_unit_option(
     "Store N consecutive positions, a power of two, in one stripe object before the next object's"
@@ -42,7 +41,9 @@ from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 def create(session: Session, /, log: str, exist_ok: bool, **options: Any) -> None:
     """Create a log.
 
-    With --mac-key-file, each entry gets a MAC made with this key. You cannot change this later.
+    If a template matches the log's name (`zlog template`), it provides the settings that you do not
+    give. With --mac-key-file, each entry gets a MAC made with this key. You cannot change this
+    later.
     """
     with session.connect(create=True) as store, usage_errors():
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
-from zlog import Log, LogStat, View
+from zlog import Log, LogStat, Store, View
 from zlog.cli.appenders import position_source, since, who_appends
 from zlog.cli.command import Command
 from zlog.cli.commands.ls import log_fields
@@ -14,6 +16,7 @@ from zlog.cli.render import entries_of, to_json
 from zlog.cli.several import each_open_log
 from zlog.cli.tables import details
 from zlog.cli.units import human_bytes
+from zlog.templates import Setting, settings_of
 
 
 @click.command(
@@ -35,19 +38,27 @@ def info(log: Log, as_json: bool) -> None:
     with Output() as out:
         if as_json:
             fields = {**log_fields(stat, view), "options": dict(view.options)}
+            fields["settings"] = {
+                each.name: {
+                    "value": each.value,
+                    "origin": each.origin,
+                    "pattern": each.pattern or None,
+                }
+                for each in settings_of(view, log.store)
+            }
             fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
             out.line(to_json({**fields, "store": store}))
         elif subject():
             size = f"{entries_of(stat.entries)}, {human_bytes(stat.bytes)}"
             out.line(labelled(f"tail {stat.tail:,}, {size}, {position_source(view)}"))
         else:
-            details(out, _rows(stat, view, store))
+            details(out, _rows(stat, view, log.store))
 
 
-def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
+def _rows(stat: LogStat, view: View, store: Store) -> list[tuple[str, str]]:
     return [
         ("log", stat.name),
-        ("store", store),
+        ("store", store.url),
         ("tail", f"{stat.tail:,}"),
         ("trim point", f"{stat.trim_point:,}"),
         ("entries", f"{stat.entries:,}"),
@@ -59,8 +70,16 @@ def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
         ("epoch", str(stat.epoch)),
         ("layout", _layout(stat)),
         ("id", f"{stat.log_id:016x}"),
-        *((f"option {key}", value) for key, value in sorted(view.options.items())),
+        *_settings(settings_of(view, store)),
     ]
+
+
+def _settings(found: list[Setting]) -> Iterator[tuple[str, str]]:
+    for name, value, origin, pattern in found:
+        if origin != "default":
+            label = name if name in ("width", "stripe_unit") else f"option {name}"
+            yield label, f"{value} ({f'template {pattern!r}' if pattern else origin})"
+    yield "defaults", ", ".join(each.name for each in found if each.origin == "default")
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:

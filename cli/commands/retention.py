@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -13,33 +13,71 @@ from zlog import Log, Retention, RetentionReport, ZlogError
 from zlog.admin import RETENTION_DOUBT_HINT
 from zlog.cli.command import Command
 from zlog.cli.output import Output, labelled, note, say
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import json_option, together
 from zlog.cli.render import to_json
 from zlog.cli.session import Session
 from zlog.cli.several import each_log
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.limits import RETENTION_SKEW_SECONDS
 
-_OFF = "off"
+F = TypeVar("F", bound=Callable[..., Any])
+
+OFF = "off"
 _SPANS = ("age", "compact_after", "skew")
 
 
 def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[str], float | str]:
     def limit(word: str) -> float | str:
-        if word == _OFF:
-            return _OFF
+        if word == OFF:
+            return OFF
         try:
             found = read(word)
         except click.BadParameter as error:
-            raise click.BadParameter(f"{error.message}; {_OFF!r} removes the limit") from error
+            raise click.BadParameter(f"{error.message}; {OFF!r} removes the limit") from error
         if found == 0 and not zero:
             raise click.BadParameter(
-                f"a limit of 0 would keep no entries; to remove the limit, give {_OFF!r}, and to"
+                f"a limit of 0 would keep no entries; to remove the limit, give {OFF!r}, and to"
                 " remove entries, use `zlog trim`"
             )
         return found
 
     return limit
+
+
+def limit_options(prefix: str = "") -> Callable[[F], F]:
+    """Return the options for the limits of a retention, with a prefix in their names."""
+    return together(
+        click.option(
+            f"--{prefix}age",
+            type=_or_off(time_span),
+            metavar="SPAN",
+            help="Keep entries younger than this, such as 90s, 36h or 7d.",
+        ),
+        click.option(
+            f"--{prefix}bytes",
+            type=_or_off(size),
+            metavar="SIZE",
+            help="Keep this much of the newest data, such as 500M or 10G.",
+        ),
+        click.option(
+            f"--{prefix}entries",
+            type=_or_off(count),
+            metavar="N",
+            help="Keep this many of the newest entries, such as 5000 or 1M.",
+        ),
+        click.option(
+            f"--{prefix}compact-after",
+            type=_or_off(time_span, zero=True),
+            metavar="SPAN",
+            help="Among entries older than this, keep only the newest entry of each tag.",
+        ),
+        click.option(
+            f"--{prefix}skew",
+            type=time_span,
+            metavar="SPAN",
+            help="Warn if clocks differ by more than this.  [default: 1h]",
+        ),
+    )
 
 
 @click.command(
@@ -54,36 +92,7 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
     """,
 )
 @each_log
-@click.option(
-    "--age",
-    type=_or_off(time_span),
-    metavar="SPAN",
-    help="Keep entries younger than this, such as 90s, 36h or 7d.",
-)
-@click.option(
-    "--bytes",
-    type=_or_off(size),
-    metavar="SIZE",
-    help="Keep this much of the newest data, such as 500M or 10G.",
-)
-@click.option(
-    "--entries",
-    type=_or_off(count),
-    metavar="N",
-    help="Keep this many of the newest entries, such as 5000 or 1M.",
-)
-@click.option(
-    "--compact-after",
-    type=_or_off(time_span, zero=True),
-    metavar="SPAN",
-    help="Among entries older than this, keep only the newest entry of each tag.",
-)
-@click.option(
-    "--skew",
-    type=time_span,
-    metavar="SPAN",
-    help="Warn if clocks differ by more than this.  [default: 1h]",
-)
+@limit_options()
 @click.option("--off", "off", is_flag=True, help="Remove all limits.")
 @click.option("--apply", "apply_", is_flag=True, help="Trim now.")
 @json_option("Print the limits of each log as a JSON object.")
@@ -102,7 +111,7 @@ def retention(
     """
     given = {name: limit for name, limit in limits.items() if limit is not None}
     changes: dict[str, Any] = {
-        name: None if limit == _OFF else limit for name, limit in given.items()
+        name: None if limit == OFF else limit for name, limit in given.items()
     }
     if off and changes:
         raise click.UsageError(

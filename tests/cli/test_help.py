@@ -14,7 +14,7 @@ from zlog.cli.main import command
 from .conftest import Cli, Inside
 
 COMMANDS = [
-    *("create", "ls", "info", "views", "reconfigure", "access", "rm"),
+    *("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     *("append", "forward", "read", "tail", "fill", "trim", "retention"),
     *("cursor", "producer", "objects", "spark"),
     *("export", "import", "mirror"),
@@ -231,7 +231,7 @@ def complete(cli: Cli, line: str) -> list[str]:
 def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
     with zlog.connect(cli.url) as store:
         zlog.Log.create(store, "others").close()
-    assert complete(cli, "zlog t") == ["tail", "trim", "top"]
+    assert complete(cli, "zlog t") == ["template", "tail", "trim", "top"]
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]

@@ -33,6 +33,7 @@ def test_messages_name_log_and_debug_names_method(
 ) -> None:
     refused = Refusing(orders.store, "head_create")
     monkeypatch.setattr(zlog, "connect", lambda *_, **__: refused)
+    monkeypatch.setattr(refused, "close", lambda: None)
     told = inside("create", "down")
     assert (told.code, told.err.startswith("zlog: cannot create log 'down': ")) == (7, True)
     assert "head_create" not in told.err

@@ -58,6 +58,7 @@ def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
     orders.trim_to(1)
     stat = orders.stat()
     found = json.loads(inside.ok("info", "orders", "--json"))
+    assert found.pop("settings")["width"] == {"value": "2", "origin": "log", "pattern": None}
     assert found == {
         **stat._asdict(),
         "log_id": f"{stat.log_id:016x}",

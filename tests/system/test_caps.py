@@ -14,6 +14,7 @@ from zlog._base.codes import READING_METHODS
 from zlog._base.names import directory_shard
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
+from zlog.templates import set_template
 
 from ..conformance import hostile
 from ..conformance.messages import METHODS
@@ -264,3 +265,17 @@ def test_caps_table_is_complete() -> None:
 def test_caps_allow_nothing_else(user: Callable[..., str], log: zlog.Log, role: str) -> None:
     url = user(*allowed(" ".join(SETS[role])), name="app")
     assert refused(url, objects(log)) == {*METHODS} - SETS[role]
+
+
+def test_user_of_one_log_creates_it_if_it_may_read_templates(user: Callable[..., str]) -> None:
+    one = CLASS.replace("class", "object_prefix zlog.orders. class")
+    directory = CLASS.replace("class", "object_prefix zlog.directory class")
+    allowed = [one, *(f"{directory} {each}" for each in ("directory_list", "directory_add"))]
+    with zlog.connect(user(CLASS, name="owner")) as store:
+        set_template(store, "*", width=2)
+    with zlog.connect(user(*allowed, name="app")) as store:
+        with pytest.raises(zlog.ClassNotLoaded, match="templates") as refusal:
+            zlog.Log.create(store, "orders")
+        assert "`view_read` on the object zlog.directory/templates" in refusal.value.hint
+    with zlog.connect(user(*allowed, f"{directory} view_read", name="other")) as store:
+        assert zlog.Log.create(store, "orders").view.live_stripe.width == 2

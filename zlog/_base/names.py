@@ -10,6 +10,9 @@ from zlog.limits import POSITION_MAX
 DIRECTORY_OBJECT = "zlog.directory"
 """The object with the sequencer's announcement, and with names from before lists had shards."""
 
+TEMPLATES_OBJECT = f"{DIRECTORY_OBJECT}/templates"
+"""The object with the store's templates. It has the form of a head, but belongs to no log."""
+
 DIRECTORY_SHARDS = 16
 """The number of objects of each list in the directory."""
 

@@ -51,6 +51,20 @@ MIRROR_OF_FILE = "file"
 MIRROR_ENDED = "ended"
 """The source of a mirror that is being promoted."""
 
+FROM_TEMPLATE = "from_template"
+"""The option with the template that was applied to a log, and the settings that it gave the log."""
+
+
+SETTINGS = (
+    STRIPE_BYTES,
+    STRIPE_RECORDS,
+    COMPRESSION,
+    HOLE_TIMEOUT,
+    ENTRY_SIZE,
+    *RETENTION.values(),
+)
+"""The options that users set by a keyword of their own."""
+
 
 STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4
 """A stripe is full when this many positions of one object are taken, even if they are trimmed."""

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from zlog._base.codes import Code
-from zlog._base.names import log_of
+from zlog._base.names import TEMPLATES_OBJECT, log_of
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,
@@ -189,7 +189,10 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
     """Return the exception for a call's code other than OK. Its message has the call's purpose."""
     log = log_of(object)
     purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
-    error = from_code(code, f"cannot {purpose} {f'log {log!r}' if log else 'the store'}")
+    what = f"{purpose} {f'log {log!r}' if log else 'the store'}"
+    if object == TEMPLATES_OBJECT:
+        what = "read or change the templates of the store"
+    error = from_code(code, f"cannot {what}")
     error.call = f"{method} on {object}"
     return error
 

@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.names import DIRECTORY_OBJECT, directory_shard, directory_shards
+from zlog._base.names import (
+    DIRECTORY_OBJECT,
+    TEMPLATES_OBJECT,
+    directory_shard,
+    directory_shards,
+)
 from zlog._catalog.head import execute_one
 from zlog._native import messages
 from zlog._replica.repair import answers
@@ -162,8 +167,8 @@ class Directory:
 
     @property
     def objects(self) -> list[str]:
-        """All objects of the directory."""
-        return [*self.logs.objects, *self.used.objects, *self.retained.objects]
+        """All objects of the directory, and the object with the templates."""
+        return [TEMPLATES_OBJECT, *self.logs.objects, *self.used.objects, *self.retained.objects]
 
     async def announce(self, address: str, deadline: Deadline) -> None:
         """Announce the sequencer at ``address`` to clients whose logs have no sequencer."""

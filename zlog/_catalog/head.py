@@ -45,12 +45,12 @@ async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) ->
 
 
 class Head:
-    """Calls on the head object of one log."""
+    """Calls on the head object of one log, or on another ``object`` of this form."""
 
-    def __init__(self, io: Io, log: str) -> None:
+    def __init__(self, io: Io, log: str, object: str = "") -> None:
         self._io = io
         self._log = log
-        self._object = head_object(log)
+        self._object = object or head_object(log)
 
     def announce(self) -> None:
         """Notify readers that wait for entries without a sequencer. This is only a hint."""
