@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,19 @@ def rows(planned: list[Task]) -> list[dict[str, object]]:
         batch.validate(full=True)
     found = [row for batch in batches for row in batch.to_pylist()]
     return sorted(found, key=lambda row: row["position"])
+
+
+def test_hole_timeout_of_log_is_the_default(log: zlog.Log) -> None:
+    hole = leave_hole(log)
+    log.append(b"last")
+    planned = [replace(task, hole_timeout=None) for task in tasks(log, includeGaps="true")]
+    log.reconfigure(hole_timeout=None)
+    with pytest.raises(zlog.ZlogError, match="still unwritten") as raised:
+        rows(planned)
+    assert "set the option holeTimeout" in raised.value.hint
+    log.reconfigure(hole_timeout=0)
+    assert [row["state"] for row in rows(planned)] == ["filled", "written"]
+    assert hole == 0
 
 
 @pytest.mark.parametrize("tasks_max", [1, 3, 4])

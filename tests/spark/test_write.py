@@ -15,6 +15,7 @@ import zlog
 from zlog.spark import ZlogDataSource
 from zlog.spark._options import SinkOptions
 from zlog.spark._write import Appended, Appender, ExactTask
+from zlog.templates import set_template
 
 from ..support.logs import data_of
 from .conftest import log_options, options_of
@@ -125,8 +126,23 @@ def test_missing_log_fails_at_start_of_write(log: zlog.Log) -> None:
         write(TEXT, False)
     zlog.Log.remove(log.store, log.name)
     for write in (source.writer, source.streamWriter):
-        with pytest.raises(zlog.LogNotFound, match=r"'orders'.*\nHint: .*`zlog create orders`"):
+        with pytest.raises(
+            zlog.LogNotFound, match=r"Hint: .*`zlog create orders`.* createLog=true"
+        ):
             write(TEXT, False)
+
+
+def test_missing_log_is_created_if_requested(spark: SparkSession, log: zlog.Log) -> None:
+    set_template(log.store, "new*", width=2)
+    table = spark.range(10).selectExpr("'new-' || id % 2 as log", "cast(id as string) as line")
+    for rows, log_name in ((table, None), (table.select("line"), "new")):
+        options = {**log_options(log), "createLog": "true", "log": log_name}
+        options = {key: value for key, value in options.items() if value is not None}
+        options.pop("holeTimeout", None)
+        rows.write.format("zlog").options(**options).mode("append").save()
+    for name, count in (("new", 10), ("new-0", 5), ("new-1", 5)):
+        with zlog.Log.open(log.store, name) as made:
+            assert (made.stat().entries, made.view.live_stripe.width) == (count, 2)
 
 
 def test_rerun_task_appends_missing_rows(log: zlog.Log) -> None:

@@ -68,12 +68,14 @@ class LogRef:
         name: the log's name.
         log_id: the log's id; None means whichever log has the name now.
         mac_key_file: the path of the file with the log's MAC key. Workers get only the path.
+        create: whether to create the log if it does not exist.
     """
 
     store: str
     name: str
     log_id: int | None = None
     mac_key_file: str | None = None
+    create: bool = False
 
     def open(self) -> zlog.Log:
         """Return this process's handle on the log. Open the log if it is not open yet.
@@ -86,7 +88,7 @@ class LogRef:
             store = _connected(self.store)
         if log is None or self.log_id not in (None, log.view.log_id):
             path = None if self.mac_key_file is None else Path(self.mac_key_file)
-            opened = zlog.Log.open(store, self.name, mac_key=path)
+            opened = zlog.Log.open(store, self.name, create=self.create, mac_key=path)
             with _lock:
                 log = _logs[self._key] = opened
         if self.log_id not in (None, log.view.log_id):

@@ -18,7 +18,6 @@ from typing import Literal, TypeVar
 
 from zlog import Match
 from zlog.extension import as_time
-from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.names import (
     check_cursor_name,
     check_log_name,
@@ -64,7 +63,7 @@ STREAM_OPTIONS = (
 )
 """The options of a streaming read."""
 
-_WRITE_OPTIONS = ("store", "log", "macKeyFile")
+_WRITE_OPTIONS = ("store", "log", "createLog", "macKeyFile")
 
 BATCH_WRITE_OPTIONS = (*_WRITE_OPTIONS, "producer", "sequence")
 """The options of a batch write."""
@@ -99,7 +98,8 @@ class SourceOptions:
             each task may read a whole stripe object.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
         fail_on_data_loss: whether the query fails if entries are trimmed before they are read.
-        hole_timeout: how many seconds a position may stay unwritten before it is filled.
+        hole_timeout: how many seconds a position may stay unwritten before it is filled; None means
+            each log's own hole timeout.
         include_gaps: whether positions without an entry also become rows.
         tags: the tags of the entries to read; None means all entries.
         match: whether an entry must have any or all of the tags.
@@ -120,7 +120,7 @@ class SourceOptions:
     tasks_min: int | None = None
     tasks_max: int | None = None
     fail_on_data_loss: bool = True
-    hole_timeout: float = HOLE_TIMEOUT_SECONDS
+    hole_timeout: float | None = None
     include_gaps: bool = False
     tags: tuple[str, ...] | None = None
     match: Match = "any"
@@ -172,7 +172,7 @@ class SourceOptions:
             tasks_min=tasks_min,
             tasks_max=tasks_max,
             fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
-            hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
+            hole_timeout=given.maybe("holeTimeout", _seconds),
             include_gaps=include_gaps,
             tags=tags,
             match=given.get("match", _match, "any"),
@@ -202,7 +202,8 @@ class SinkOptions:
 
     Attributes:
         store: the URL at which every worker must reach the store.
-        log: the name of the log, which must exist; None if a column names the log of each row.
+        log: the name of the log; None if a column names the log of each row.
+        create_log: whether to create a log that does not exist.
         exactly_once: whether a streaming query appends each row exactly once, or at least once.
         mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
         producer: the producer under which a batch write appends each row exactly once; None means
@@ -212,6 +213,7 @@ class SinkOptions:
 
     store: str
     log: str | None
+    create_log: bool = False
     exactly_once: bool = True
     mac_key_file: str | None = None
     producer: str | None = None
@@ -245,6 +247,7 @@ class SinkOptions:
             if routed
             else given.require("log", check_log_name),
             store=given.store(),
+            create_log=given.get("createLog", _flag, "false"),
             exactly_once=given.get("exactlyOnce", _flag, "true"),
             mac_key_file=given.maybe("macKeyFile", str),
             producer=producer,

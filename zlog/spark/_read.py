@@ -44,7 +44,8 @@ class Task:
     Attributes:
         shares: the positions to read, of one or several logs.
         fail_on_data_loss: whether to raise an error if entries are trimmed, damaged or forged.
-        hole_timeout: how many seconds to wait for an unwritten position before it is filled.
+        hole_timeout: how many seconds to wait for an unwritten position before it is filled; None
+            means the log's own hole timeout.
         include_gaps: whether gaps also become rows.
         columns: the names of the columns to return.
         tags, match: the tags of the entries to read; None means all entries.
@@ -53,7 +54,7 @@ class Task:
 
     shares: tuple[Share, ...]
     fail_on_data_loss: bool
-    hole_timeout: float
+    hole_timeout: float | None
     include_gaps: bool
     columns: tuple[str, ...]
     tags: tuple[str, ...] | None = None
@@ -94,7 +95,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 share.end,
                 indexes=share.indexes,
                 window_bytes=WINDOW_BYTES,
-                hole_timeout=task.hole_timeout,
+                hole_timeout=... if task.hole_timeout is None else task.hole_timeout,
                 with_data="data" in task.columns,
                 with_tags="tags" in task.columns,
                 tags=task.tags,
@@ -133,7 +134,10 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
 def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
     """Raise if a gap is a loss of entries."""
     if gap.kind is GapKind.UNWRITTEN:
-        raise ZlogError(f"position {gap.position} is still unwritten and could not be filled")
+        raise ZlogError(
+            f"position {gap.position} is still unwritten and could not be filled",
+            hint="If the log has the hole timeout none, set the option holeTimeout.",
+        )
     if not task.fail_on_data_loss:
         return
     if gap.kind is GapKind.UNREADABLE:

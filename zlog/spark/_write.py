@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, cast
@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
-from zlog.errors import SequenceDiffers
+from zlog.errors import LogNotFound, SequenceDiffers
 from zlog.extension import EntryColumn, tagged_each
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.names import check_log_name
@@ -131,12 +131,12 @@ class Appender:
         self._options = options
 
     def check(self) -> None:
-        """Raise LogNotFound if the only log does not exist."""
+        """Raise LogNotFound if the only log does not exist, or create it if so requested."""
         if self._options.log is not None:
             with hints_shown(self._options.log):
                 log = self._log(self._options.log)
                 log.forget()  # this process may have a handle on a log that was removed
-                log.call(lambda _: None)
+                self._find(self._options.log)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
         """Append a task's rows in order, except those that an earlier attempt has already appended.
@@ -204,9 +204,16 @@ class Appender:
                 with hints_shown(name):
                     return append(self._log(name), found[name])
 
-            for opened in [pool.submit(self._log(name).call, lambda _: None) for name in found]:
+            for opened in [pool.submit(self._find, name) for name in found]:
                 opened.result()  # so that nothing is appended if a log does not exist
             return Appended(sum(pool.map(run, found)), (*found,), query)
+
+    def _find(self, name: str) -> None:
+        try:
+            replace(self._log(name), create=self._options.create_log).call(lambda _: None)
+        except LogNotFound as error:
+            error.hint += " The option createLog=true creates it."
+            raise
 
     def _log(self, name: str) -> LogRef:
         options = self._options
