@@ -101,6 +101,8 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<producers::read>>(), "delivery_read", reads);
   v(Handler<entered<producers::done>>(), "delivery_done", changes);
   v(Handler<entered<producers::list>>(), "delivery_list", reads);
+  v(Handler<entered<producers::parts>>(), "producer_parts", reads);
+  v(Handler<entered<producers::copy>>(), "producer_copy", adds);
   // the repair of every object
   v(Handler<repair::damaged>(), "damaged", reads);
   v(Handler<repair::salvage>(), "salvage", reads);

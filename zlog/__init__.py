@@ -60,6 +60,7 @@ from zlog.transfer import mirror_log as mirror_log
 from zlog.view import EntryMac as EntryMac
 from zlog.view import ExclusiveWriter as ExclusiveWriter
 from zlog.view import ObjectRef as ObjectRef
+from zlog.view import Origin as Origin
 from zlog.view import Stripe as Stripe
 from zlog.view import View as View
 

@@ -9,7 +9,7 @@ from zlog._audit.check import Progress
 from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
-from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE
+from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE, PROMOTED_FROM, promotions
 from zlog._base.settings import HandleOptions
 from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
@@ -17,6 +17,7 @@ from zlog._layout.views import backoff
 from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
 from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
+from zlog._transfer.producers import ProducerCopy
 from zlog._transfer.source import Source, mark_at
 from zlog._transfer.target import PositionTaken, Target
 from zlog.errors import CopyDiffers
@@ -70,7 +71,7 @@ def export_log(
     first = min(trim_point if start is None else start, last)
     view = client.layout.view
     before = drive(mark_at(client.reader, first - 1)) if first > 0 else None
-    options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
+    options = {key: v for key, v in view.options.items() if key not in (MIRROR_OF, PROMOTED_FROM)}
     writer = ExportWriter(file, Info(first, view.live_stripe.width, before, options))
     source = Source(client.reader, first)
     while source.position < last:
@@ -196,14 +197,20 @@ def mirror_log(
     io = BlockingIo(store, "the mirror")
     settings = HandleOptions(timeout, key=key_of(mac_key))
     start = drive(client.positions.resolve("earliest", client.deadline()))
-    end = drive(client.positions.tail(client.deadline()))
     view = client.layout.view
     live, options = view.live_stripe, {**view.options, MIRROR_OF: f"{view.log_id:016x}"}
+    if PROMOTED_FROM in options:
+        options[PROMOTED_FROM] = " ".join(promotions(view.options))
     new = LogOptions(width or live.width, live.stripe_unit, options=options)
     target = _open_mirror(io, name or log.name, settings, new)
+    end = drive(client.positions.tail(client.deadline()))  # not below the mirror's tail
     _bind(client, target, end, adopt=adopt)
     if not target.tail:
         drive(target.begin_at(start))
+    producers = ProducerCopy(client.reader, target)
+    drive(producers.look())
+    drive(producers.copy(target.tail))
+    drive(producers.complete())
     source = Source(client.reader, target.tail)
     copied: dict[str, int] = {}  # the log's cursors
     waits = 0
@@ -211,7 +218,11 @@ def mirror_log(
     yield target.tail
     while source.position < end or follow:
         if source.position >= end:
-            end = drive(wait_for_more(client.positions, client.budget, source.position)) or end
+            more = drive(wait_for_more(client.positions, client.budget, source.position))
+            end = more or end
+            if more is None:
+                drive(producers.look())
+        drive(target.inherit(client.layout.view))
         if source.position < end:
             pieces = drive(source.next(end))
             if pieces:
@@ -222,9 +233,10 @@ def mirror_log(
                 waits += 1
             else:
                 raise source.open_hole()
+            drive(producers.look(pieces))
             try:
                 for some in rounds(pieces):
-                    drive(target.write(some))
+                    drive(target.write(some, producers.copy))
             except PositionTaken:
                 # Another copying process read these positions after they were trimmed, and so
                 # trimmed them in the mirror.
@@ -232,6 +244,7 @@ def mirror_log(
                     raise
                 read_again = target.tail
                 source = Source(client.reader, target.tail)
+        drive(producers.complete())
         if cursors:
             copied = _copy_cursors(client, target, copied)
         yield target.tail

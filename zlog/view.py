@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from zlog._base import codes
 from zlog._base.names import stripe_object
-from zlog._base.options import MIRROR_OF
+from zlog._base.options import MIRROR_OF, promotions
 from zlog._base.striping import ObjectPositions, Striping
 from zlog._native import messages
 from zlog.errors import CorruptEntry
@@ -105,6 +105,13 @@ class EntryMac(NamedTuple):
     further: bytes = b""
 
 
+class Origin(NamedTuple):
+    """A log whose entries below ``position`` are also in a mirror that was promoted there."""
+
+    log_id: int
+    position: int
+
+
 class ObjectRef(NamedTuple):
     """A stripe object: its name and the positions that it holds."""
 
@@ -169,6 +176,37 @@ class View:
     def mirror(self) -> bool:
         """Whether the log is a mirror, which takes no appends. Its tail is its tail floor."""
         return MIRROR_OF in self.options
+
+    @property
+    def mirror_of(self) -> int | None:
+        """The log_id of the log that is copied to this mirror.
+
+        None if the log is not a mirror, was imported from a file, or is being promoted.
+        """
+        source = self.options.get(MIRROR_OF, "")
+        return int(source, 16) if len(source) == 16 else None
+
+    @property
+    def promoted_from(self) -> tuple[Origin, ...]:
+        """The logs that this log was a mirror of, oldest first, with its tail when it was promoted.
+
+        It includes those of its sources. Only the newest 64 are known.
+        """
+        pairs = (each.split("@") for each in promotions(self.options))
+        return tuple(Origin(int(log_id, 16), int(at)) for log_id, at in pairs)
+
+    def common_end(self, log_id: int) -> int | None:
+        """Return the position below which this log has the entries of the log with ``log_id``.
+
+        The view of a mirror may be outdated, so that more was copied since. Returns None if this
+        log is neither a mirror of that log nor promoted from one.
+        """
+        copied = [] if self.mirror_of is None else [Origin(self.mirror_of, self.tail_floor)]
+        origins = [*self.promoted_from, *copied]
+        for index, origin in enumerate(origins):
+            if origin.log_id == log_id:
+                return min(each.position for each in origins[index:])
+        return None
 
     @property
     def live_stripe(self) -> Stripe:

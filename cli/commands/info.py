@@ -46,6 +46,8 @@ def info(log: Log, as_json: bool) -> None:
                 }
                 for each in settings_of(view, log.store)
             }
+            origins = [(f"{log_id:016x}", position) for log_id, position in view.promoted_from]
+            fields["promoted_from"] = [{"log_id": each, "position": at} for each, at in origins]
             fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
             out.line(to_json({**fields, "store": store}))
         elif subject():
@@ -70,6 +72,10 @@ def _rows(stat: LogStat, view: View, store: Store) -> list[tuple[str, str]]:
         ("epoch", str(stat.epoch)),
         ("layout", _layout(stat)),
         ("id", f"{stat.log_id:016x}"),
+        *(
+            ("promoted from", f"log {log_id:016x}, at position {position:,}")
+            for log_id, position in view.promoted_from
+        ),
         *_settings(settings_of(view, store)),
     ]
 

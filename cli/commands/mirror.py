@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 import zlog
-from zlog import ZlogError
+from zlog import CopyDiffers, Entry, ZlogError
 from zlog.cli.command import Command
 from zlog.cli.names import LOG_NAME, log_argument
-from zlog.cli.output import note, say
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import FILE, width_option
 from zlog.cli.session import Session, pass_session, read_key
 from zlog.cli.signals import terminable
@@ -51,6 +51,9 @@ _RETRY_SECONDS_MAX = 30.0
     help="Accept an imported log as the mirror, even if it cannot be compared with LOG.",
 )
 @click.option(
+    "--missing", is_flag=True, help="List the positions that the mirror lacks, and copy nothing."
+)
+@click.option(
     "--target-mac-key-file",
     "target_key",
     type=FILE,
@@ -66,6 +69,7 @@ def mirror(
     target: str,
     name: str | None,
     on: bool,
+    missing: bool,
     target_key: str | None,
     **options: Any,
 ) -> None:
@@ -77,7 +81,13 @@ def mirror(
     already copied, they stay in the mirror.
 
     With --follow, it keeps copying. If either store fails, it reports this and tries again.
+
+    After a fail-over, use --missing when the source is back. It lists the source's entries that
+    were not mirrored when the mirror was promoted.
     """
+    if missing:
+        _list_missing(session, log, target, name or log)
+        return
     failures = tail = 0
     with terminable():
         while True:
@@ -104,3 +114,31 @@ def mirror(
                 time.sleep(min(_RETRY_SECONDS * 2**failures, _RETRY_SECONDS_MAX))
                 failures += 1
     note(f"mirrored log {log!r} up to position {tail}")
+
+
+def _list_missing(session: Session, log: str, target: str, name: str) -> None:
+    """Print the ranges of a log's positions whose entries its mirror lacks."""
+    with (
+        session.open_log(log) as source,
+        session.of(target).connect() as store,
+        zlog.Log.open(store, name, timeout=session.timeout) as copy,
+    ):
+        start = copy.view.common_end(source.view.log_id)
+        if start is None:
+            raise CopyDiffers(f"log {name!r} in {target} was never a mirror of log {log!r}")
+        count = 0
+        runs: list[list[int]] = []
+        for item in source.read_range(start):
+            if isinstance(item, Entry):
+                count += 1
+                if not runs or runs[-1][1] + 1 < item.position:
+                    runs.append([item.position, item.position])
+                runs[-1][1] = item.position
+        with Output() as out:
+            for first, last in runs:
+                out.line(str(first) if first == last else f"{first}-{last}")
+        note(f"the mirror lacks {count:,} entries")
+        if count:
+            command = f"zlog --store '{source.store.url}'"
+            say(f"to read them: {command} read {log} --from {start}")
+            say(f"to keep them: {command} export {log} --from {start} > {log}.zlog")

@@ -69,6 +69,7 @@ constexpr uint32_t parts_max = 65536;        // unfinished parts of one producer
 constexpr uint32_t grants_max = 4096;        // grants of one part
 constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
 constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes
+constexpr uint32_t parts_page_max = 256;     // parts in one producer_parts or producer_copy
 constexpr uint32_t retention_bytes_max = 8192;     // bytes of a log's retention state
 constexpr uint32_t option_key_bytes_max = 128;     // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes

@@ -1,6 +1,9 @@
 #include "cls_zlog/head/producers.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "cls_zlog/base/hex.h"
 #include "cls_zlog/head/head.h"
@@ -29,9 +32,29 @@ constexpr head::OmapTable<Part> kParts("p.");
 // No name has a slash, so the parts of two producers do not mix.
 std::string parts_of(std::string_view producer) { return kParts.key(producer).append("/"); }
 
+std::string key_of(std::string_view producer, uint64_t sequence, uint32_t part) {
+  return parts_of(producer) + head::hex_digits(sequence) + '.' + hex(part, 8);
+}
+
 std::string key_of(const DeliveryRequest& request) {
-  return parts_of(request.producer) + head::hex_digits(request.sequence) + '.' +
-         hex(request.part, 8);
+  return key_of(request.producer, request.sequence, request.part);
+}
+
+// Adds grants of the same part. A grant that was copied earlier may be longer now.
+Failure merge(const std::vector<Grant>& grants, Part* part) {
+  for (const Grant& grant : grants) {
+    const auto known =
+        std::find_if(part->grants.begin(), part->grants.end(),
+                     [&grant](const Grant& each) { return each.first == grant.first; });
+    if (known != part->grants.end()) {
+      known->count = std::max(known->count, grant.count);
+    } else if (part->grants.size() >= limits::grants_max) {
+      return {kLimitReached, limits::grants_max};
+    } else {
+      part->grants.push_back(grant);
+    }
+  }
+  return {};
 }
 
 // Returns kLimitReached if the log has no space for another producer.
@@ -144,6 +167,9 @@ Result<DeliveryReadReply> read(Object& object, Head&, const DeliveryRequest& req
 }
 
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request) {
+  if (request.epoch != 0 && request.epoch != head.counter) {
+    return Failure{kStaleEpoch, head.counter};
+  }
   Producer producer;
   bool made = false;
   ZLOG_TRY(load_named(object, request, &head, &producer, &made));
@@ -179,9 +205,64 @@ Result<DeliveryListReply> list(Object& object, Head&, const NamesRequest& reques
   DeliveryListReply reply;
   ZLOG_TRY(kProducers.list(object, kProducers.key(request.after), request.count_max, &reply.more,
                            [&](const std::string& name, const Producer& producer) {
-                             reply.producers.push_back({producer, name});
+                             reply.producers.push_back({producer, name, producer.incarnation});
                            }));
   return reply;
+}
+
+Result<ProducerPartsReply> parts(Object& object, Head&, const DeliveryRequest& request) {
+  const std::string prefix = parts_of(request.producer);
+  // Without a part number, this key is below those of all parts of its sequence number.
+  const std::string after = request.part == 0
+                                ? prefix + head::hex_digits(request.sequence)
+                                : key_of(request.producer, request.sequence, request.part - 1);
+  Page page;
+  ProducerPartsReply reply;
+  ZLOG_TRY(object.omap_list(after, prefix, limits::parts_page_max, &page, &reply.more));
+  if (page.empty() && reply.more) return Failure{-EIO};
+  for (const auto& [key, value] : page) {
+    Part part;
+    ZLOG_TRY(from_stored(key, value.bytes, &part));
+    NumberedPart& numbered = reply.parts.emplace_back();
+    static_cast<DeliveryReadReply&>(numbered) = std::move(part);
+    numbered.sequence = std::strtoull(key.c_str() + prefix.size(), nullptr, 16);
+    numbered.part = std::strtoul(key.c_str() + prefix.size() + 17, nullptr, 16);
+  }
+  return reply;
+}
+
+Result<Empty> copy(Object& object, Head& head, const ProducerCopyRequest& request) {
+  if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
+  const std::string producer_key = kProducers.key(request.producer);
+  Producer producer;
+  ZLOG_TRY(head::or_initial(kProducers.get(object, producer_key, &producer)));
+  if (producer.incarnation == 0 && request.incarnation > head.producers) {
+    ZLOG_TRY(check_space(object, head));
+    producer.incarnation = head.producers = request.incarnation;
+    producer.created = request.created;
+    ZLOG_TRY(head.save(object));
+  }
+  if (producer.incarnation != request.incarnation) {
+    return Failure{kSuperseded, producer.incarnation};
+  }
+  producer.updated = std::max(producer.updated, request.updated);
+  for (const NumberedPart& copied : request.parts) {
+    if (copied.sequence < producer.sequence) continue;
+    const std::string key = key_of(request.producer, copied.sequence, copied.part);
+    Part part;
+    const Failure loaded = kParts.get(object, key, &part);
+    ZLOG_TRY(head::or_initial(loaded));
+    if (loaded.code == -ENOENT) {
+      if (producer.parts >= limits::parts_max) return Failure{kLimitReached, limits::parts_max};
+      producer.parts++;
+      part.incarnation = producer.incarnation;
+    }
+    part.attempt = std::max(part.attempt, copied.attempt);
+    ZLOG_TRY(merge(copied.grants, &part));
+    ZLOG_TRY(kParts.put(object, key, part));
+  }
+  ZLOG_TRY(kProducers.put(object, producer_key, producer));
+  return Empty();
 }
 
 }  // namespace zlog::producers

@@ -36,6 +36,9 @@ Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest
 // parts. If `sequence` is sequence_all, also removes the producer, which may be missing already.
 // One call removes a limited number of parts, and returns whether more are left.
 //
+// A copy of records names the epoch in which the log is a mirror; kStaleEpoch (with the counter) means
+// that this is not the newest epoch.
+//
 // The request contains the producer's incarnation, or 0 if the client does not know it or removes a
 // damaged producer. Returns
 //   kSuperseded    (with the current incarnation) the request has another incarnation
@@ -46,5 +49,18 @@ Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& re
 
 // Returns a page of producers in the order of their names.
 Result<DeliveryListReply> list(Object& object, Head& head, const NamesRequest& request);
+
+// Returns a page of a producer's parts in the order of their numbers, from the requested part on.
+Result<ProducerPartsReply> parts(Object& object, Head& head, const DeliveryRequest& request);
+
+// Adds a producer and some of its grants to a mirror (docs/design/mirrors.md). The result is the same
+// if copies are repeated or arrive in another order. Parts that are complete in the mirror stay so. A
+// client copies producers in the order of their incarnations, so a missing producer whose incarnation
+// is not above all others was forgotten. Returns
+//   kStaleEpoch    (with the counter) the epoch is not the newest, so the log may be no mirror
+//   kSuperseded    (with the current incarnation, or 0) the producer was forgotten, or the mirror
+//                  has another incarnation
+//   kLimitReached  as begin() and grant() do
+Result<Empty> copy(Object& object, Head& head, const ProducerCopyRequest& request);
 
 }  // namespace zlog::producers

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "cls_zlog/wire/frame.h"
@@ -13,7 +15,8 @@ namespace zlog {
 
 constexpr uint64_t sequence_all = UINT64_MAX;  // above every sequence number
 
-// The request of delivery_read.
+// The request of delivery_read and producer_parts. The latter lists the producer's parts from this
+// one on, in the order of their keys.
 struct DeliveryRequest : LogRequest {
   std::string_view producer;
   uint64_t sequence = 0;
@@ -100,11 +103,57 @@ struct DeliveryReadReply {
   }
 };
 
+// A part, with the numbers that identify it.
+struct NumberedPart : DeliveryReadReply {
+  uint64_t sequence = 0;
+  uint32_t part = 0;
+
+  ZLOG_FIELDS(v) {
+    v("sequence", sequence, at_most(sequence_all - 1));
+    v("part", part);
+    DeliveryReadReply::each(v);
+  }
+};
+
+struct ProducerPartsReply : MoreReply {
+  std::vector<NumberedPart> parts;
+
+  ZLOG_FIELDS(v) {
+    MoreReply::each(v);
+    v("parts", parts, at_most(limits::parts_page_max));
+  }
+};
+
+struct ProducerCopyRequest : LogRequest {
+  uint64_t epoch = 0;  // in which the log is a mirror
+  std::string_view producer;
+  uint64_t incarnation = 0;  // the producer's at the source, like created and updated
+  uint64_t created = 0;
+  uint64_t updated = 0;
+  std::vector<NumberedPart> parts;  // ascending
+
+  ZLOG_FIELDS(v) {
+    LogRequest::each(v);
+    v("epoch", epoch);
+    v("producer", producer, wire::name());
+    v("incarnation", incarnation, at_least(1));
+    v("created", created);
+    v("updated", updated);
+    v("parts", parts, at_most(limits::parts_page_max));
+  }
+  bool valid() const {
+    return std::adjacent_find(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+             return std::tie(a.sequence, a.part) >= std::tie(b.sequence, b.part);
+           }) == parts.end();
+  }
+};
+
 struct DeliveryDoneRequest : LogRequest {
   std::string_view producer;
   uint64_t sequence = 0;     // sequence numbers below it are complete
   uint64_t incarnation = 0;  // as the client saw it; 0: the producer does not exist, or is damaged
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
+  uint64_t epoch = 0;        // refuse the request in other epochs; 0: in none
 
   ZLOG_FIELDS(v) {
     LogRequest::each(v);
@@ -112,6 +161,7 @@ struct DeliveryDoneRequest : LogRequest {
     v("sequence", sequence);
     v("incarnation", incarnation);
     v("timestamp", timestamp);
+    v("epoch", epoch, wire::any().since(2).heed());
   }
 };
 
@@ -132,10 +182,12 @@ struct ProducerProgress {
 
 struct NamedProducer : ProducerProgress {
   std::string name;
+  uint64_t incarnation = 0;
 
   ZLOG_FIELDS(v) {
     v("name", name, wire::name());
     ProducerProgress::each(v);
+    v("incarnation", incarnation, wire::any().since(2));
   }
 };
 

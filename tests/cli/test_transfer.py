@@ -116,3 +116,22 @@ def test_following_mirror_retries_after_failure(cli: Cli, there: Cli, tmp_path: 
     copier.kill()
     copier.communicate()
     assert cli("mirror", "orders", "--to", "file:///proc/nowhere").code == 6
+
+
+def test_entries_that_were_not_mirrored_are_listed(cli: Cli, there: Cli) -> None:
+    cli.ok("append", "orders", stdin=LINES)
+    cli.ok("mirror", "orders", "--to", there.url, "--as", "copy")
+    cli.ok("append", "orders", stdin=b"a\nb\nc\n")
+    cli.ok("trim", "orders", "501")
+    there.ok("access", "promote", "copy")
+    there.ok("append", "copy", stdin=b"new\n")
+    origin = json.loads(cli.ok("info", "orders", "--json"))["log_id"]
+    shown = json.loads(there.ok("info", "copy", "--json"))
+    assert shown["promoted_from"] == [{"log_id": origin, "position": 500}]
+    assert f"log {origin}, at position 500" in there.ok("info", "copy").decode()
+    refused = cli("mirror", "orders", "--to", there.url, "--as", "copy")
+    assert refused.code != 0
+    assert "--missing" in refused.err
+    found = cli("mirror", "orders", "--to", there.url, "--as", "copy", "--missing")
+    assert found.out == b"500\n502\n"
+    assert f"zlog --store '{cli.url}' read orders --from 500" in found.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,33 +11,27 @@ from typing import Any
 from . import requests
 from .messages import STRUCTS
 from .model import EPOCH_MAX, EPOCHS_AHEAD_MAX, POSITION_MAX, WIDTH_MAX
+from .producers_model import PRODUCERS_MAX, Delivery, ProducersModel, Source, valid_name
 from .replies import Answer, Code, answered
-from .requests import ADVANCE, CREATE, SET, TIME, Grant, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, TIME, Part, StripeView, View
 from .wire import OPEN_END
 
 OBJECT_TAIL_MAX = 2**24
 PAGE_VIEWS_MAX = 1024
 CURSORS_MAX = 1024
 RETENTION_BYTES_MAX = 8192
-SEQUENCE_ALL = 2**64 - 1
-PRODUCERS_MAX = 1024
-PARTS_MAX = 65536
-GRANTS_MAX = 4096
-PARTS_REMOVED_MAX = 256
 PAGE_STRIPES_MAX = 1024
 STRIPES_MOVED_MAX = 256
 VIEW_STRIPES_MAX = 32
 VIEWS_KEPT_MAX = 128
 Cursor: Any = STRUCTS["NamedCursor"].type
-Delivery: Any = STRUCTS["DeliveryReadReply"].type
-Source: Any = STRUCTS["NamedProducer"].type
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
 
 
 @dataclass
-class HeadModel:
+class HeadModel(ProducersModel):
     """A log's head: a counter, the newest views, what they left behind, and two points."""
 
     log_id: int = 0
@@ -179,19 +172,6 @@ class HeadModel:
             return refusal
         return Answer(Code.NOT_FOUND) if self.cursors.pop(name, None) is None else _OK
 
-    def _source(self, name: str, timestamp: int) -> Source | None:
-        """A producer, perhaps a new one, at this time; None: there is no space for one."""
-        known = self.producers.get(name)
-        if known is None and len(self.producers) >= PRODUCERS_MAX:
-            return None
-        if known is None:
-            self.incarnation += 1
-            self.incarnations[name] = self.incarnation
-        return (known or Source(name, 0, 0, timestamp, 0))._replace(updated=timestamp)
-
-    def _count_parts(self, producer: str) -> int:
-        return sum(part.producer == producer for part in self.parts)
-
     def retention_read(self, log_id: int = 7) -> Answer:
         """retention_read: what was written last."""
         if refusal := self._refusal(True, log_id, reads=True):
@@ -206,98 +186,6 @@ class HeadModel:
             return Answer(Code.SUPERSEDED, self.retention[0])
         self.retention = (version + 1, state)
         return _OK
-
-    def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
-        """delivery_begin: one attempt more, unless the batch is done."""
-        if refusal := self._refusal(_deliverable(part), part.log_id):
-            return refusal
-        state = self._source(part.producer, timestamp)
-        if state is None:
-            return Answer(Code.LIMIT_REACHED, PRODUCERS_MAX)
-        if part.sequence < state.sequence:
-            return Answer(Code.SEQUENCE_DONE, state.sequence)
-        begun = Delivery(self.incarnations[part.producer], 0, ())
-        known = self.parts.get(part, begun)
-        self.parts[part] = known._replace(attempt=known.attempt + 1)
-        self.producers[part.producer] = state._replace(parts=self._count_parts(part.producer))
-        grants, incarnation = len(known.grants), known.incarnation
-        return answered("delivery_begin", known.attempt + 1, grants, incarnation)
-
-    def delivery_grant(self, grant: Grant) -> Answer:
-        """delivery_grant: to the newest attempt, in the newest epoch; neighbours are one."""
-        part, first, count = grant.part, grant.first, grant.count
-        sound = 0 < count <= 65536 and first + count <= POSITION_MAX + 1
-        if refusal := self._refusal(_deliverable(part) and sound, part.log_id):
-            return refusal
-        if grant.epoch != self.counter:
-            return Answer(Code.STALE_EPOCH, self.counter)
-        known = self.parts.get(part)
-        if known is None or known.incarnation != grant.incarnation:
-            return Answer(Code.NOT_FOUND)
-        if grant.attempt != known.attempt:
-            return Answer(Code.SUPERSEDED, known.attempt)
-        first = max(first, self.tail_floor) if grant.reserve else first
-        if first + count > POSITION_MAX + 1:
-            return Answer(-errno.ERANGE)
-        if beyond := self._beyond(first + count):
-            return beyond
-        grants = [*known.grants]
-        if grants and sum(grants[-1]) == first:
-            begin, length = grants.pop()
-            grants.append((begin, length + count))
-        else:
-            grants.append((first, count))
-        self.parts[part] = known._replace(grants=tuple(grants))
-        self.tail_floor = max(self.tail_floor, first + count)
-        return Answer(Code.OK, first)
-
-    def delivery_read(self, part: Part) -> Answer:
-        """delivery_read: one part."""
-        if refusal := self._refusal(_deliverable(part), part.log_id, reads=True):
-            return refusal
-        known = self.parts.get(part)
-        return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
-
-    def delivery_done(
-        self,
-        producer: str,
-        sequence: int,
-        incarnation: int = 1,
-        timestamp: int = TIME,
-        log_id: int = 7,
-    ) -> Answer:
-        """delivery_done: parts go in the order of their batches, that many at a time.
-
-        Of the producer of that incarnation only, and of one that is not there if it is the next
-        one.
-        """
-        if refusal := self._refusal(valid_name(producer), log_id):
-            return refusal
-        if producer in self.producers:
-            if incarnation != self.incarnations[producer]:
-                return Answer(Code.SUPERSEDED, self.incarnations[producer])
-        elif sequence == SEQUENCE_ALL:
-            return Answer(Code.OK, False)
-        elif incarnation != self.incarnation + 1:
-            return Answer(Code.NOT_FOUND, self.incarnation + 1)
-        state = self._source(producer, timestamp)
-        if state is None:
-            return Answer(Code.LIMIT_REACHED, PRODUCERS_MAX)
-        sequence = max(sequence, state.sequence)
-        below = (
-            part for part in self.parts if part.producer == producer and part.sequence < sequence
-        )
-        gone = sorted(below, key=lambda part: (part.sequence, part.part))
-        for part in gone[:PARTS_REMOVED_MAX]:
-            del self.parts[part]
-        more = len(gone) > PARTS_REMOVED_MAX
-        if sequence == SEQUENCE_ALL and not more:
-            del self.producers[producer]
-        else:
-            self.producers[producer] = state._replace(
-                sequence=sequence, parts=self._count_parts(producer)
-            )
-        return Answer(Code.OK, more)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """delivery_list: one page."""
@@ -415,15 +303,6 @@ class HeadModel:
             return Answer(Code.INVALID_EPOCH, self.newest)
         self.__init__()  # type: ignore[misc]
         return _OK
-
-
-def valid_name(name: str) -> bool:
-    """1 to 128 letters, digits, `_`, `.` or `-`, the first none of the last two."""
-    return re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is not None
-
-
-def _deliverable(part: Part) -> bool:
-    return valid_name(part.producer) and part.sequence != SEQUENCE_ALL
 
 
 def well_formed(view: View) -> bool:

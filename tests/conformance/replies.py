@@ -242,7 +242,8 @@ _REFUSALS: dict[str, set[Code]] = {
     "delivery_begin": {Code.SEQUENCE_DONE, Code.LIMIT_REACHED},
     "delivery_grant": {*_OF_ATTEMPTS, *_BEYOND},
     "delivery_read": {Code.NOT_FOUND},
-    "delivery_done": _OF_ATTEMPTS,
+    "delivery_done": {*_OF_ATTEMPTS, *_STALE},
+    "producer_copy": {Code.SUPERSEDED, Code.LIMIT_REACHED, *_STALE},
     "salvage": {Code.LOST, Code.UNREADABLE},
     "heal": {Code.READ_ONLY, Code.BELOW_TRIM_POINT},
 }

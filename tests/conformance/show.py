@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from . import replies
+from .messages import STRUCTS
 from .replies import Answer, Read, Row, Sealed, Slot, Stat, State, Verified
 from .requests import TIME, View, parse_view
 from .wire import OPEN_END, following
 
 _SHOWN_BYTES_MAX = 40
+_DELIVERY: Any = STRUCTS["DeliveryReadReply"].type
 
 
 def show_answer(method: str, answer: Answer) -> list[str]:
@@ -131,6 +133,13 @@ def _show_delivery(read: Any) -> list[str]:
     return [" ".join([_show_fields(read, 2), *grants])]
 
 
+def _show_parts(listed: Any) -> list[str]:
+    lines = []
+    for sequence, part, *read in listed.parts:
+        lines += [f"{sequence}.{part} {_show_delivery(_DELIVERY(*read))[0]}"]
+    return ["", *lines, *_more(listed)]
+
+
 def _show_named(listed: Any) -> list[str]:
     """One in each line: its name, then its other fields."""
     lines = [f"{each.name} {_show_fields(each).partition(' ')[2]}" for each in listed[1]]
@@ -172,5 +181,6 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "retention_read": _show_retention,
     "delivery_read": _show_delivery,
     "delivery_list": _show_named,
+    "producer_parts": _show_parts,
     "sequencer_find": lambda address: [f'"{address}"'],
 }

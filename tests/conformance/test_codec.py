@@ -85,6 +85,10 @@ def sound(kind: str, said: str) -> st.SearchStrategy[Any]:
     """Values that a field may have."""
     if kind == "bool":
         return st.booleans()
+    if kind == "list of NumberedPart":
+        grants = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), max_size=2)
+        part = st.tuples(U64.filter(lambda v: v < 2**64 - 1), U32, U64, st.integers(0, 9), grants)
+        return st.lists(part, max_size=3, unique_by=lambda p: p[:2]).map(sorted)
     if kind == "u8, u64":
         return st.none() | st.integers(0, POSITION_MAX)
     return st.integers(*bounds(kind, said)) if kind in WIDEST else OTHERS[said or kind]
@@ -128,6 +132,7 @@ LEAST: dict[str, Any] = {
     "string": b"",
     "runs": (1, [0]),
     "list of string": [b"a"],
+    "list of NumberedPart": [],
 }
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
@@ -141,6 +146,7 @@ OUT_OF_BOUNDS = [
     ("sequencer_announce", ("two words",)),
     *(("select", (1, 0, 9, [tag], False, False, 9, 9, False)) for tag in (b"", b"x" * 129)),
     ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False)),
+    ("producer_copy", (1, 1, "a", 1, 1, 1, [(2, 0, 1, 1, []), (2, 0, 1, 1, [])])),
 ]
 
 

@@ -151,15 +151,60 @@ class HeadMachine(Machine):
         named=st.sampled_from(["seen", "seen", "seen", "next", "next", "none", "before"]),
         time=st.integers(0, 3),
         log_id=LOG_ID_SENT,
+        back=st.sampled_from([None, None, 0, 1]),
     )
     def delivery_done(
-        self, producer: str, sequence: int, happens: int, named: str, time: int, log_id: int
+        self,
+        producer: str,
+        sequence: int,
+        happens: int,
+        named: str,
+        time: int,
+        log_id: int,
+        back: int | None,
     ) -> None:
         if happens != 0:
             return
         seen = self.model.incarnations.get(producer, 0)
         numbers = {"next": self.model.incarnation + 1, "none": 0, "before": max(seen - 1, 0)}
-        self.both("delivery_done", producer, sequence, numbers.get(named, seen), time, log_id)
+        epoch = 0 if back is None else max(self.model.counter - back, 0)
+        number = numbers.get(named, seen)
+        self.both("delivery_done", producer, sequence, number, time, log_id, epoch)
+
+    @rule(part=DELIVERED)
+    def producer_parts(self, part: Part) -> None:
+        self.both("producer_parts", part)
+
+    @rule(
+        producer=PRODUCER,
+        other=st.sampled_from([0, 0, 0, -1, 1, 2]),
+        back=st.sampled_from([0, 0, 0, 1]),
+        parts=st.lists(
+            st.tuples(
+                SEQUENCE,
+                PART,
+                st.just(1),
+                st.integers(0, 3),
+                st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5)), max_size=3),
+            ),
+            max_size=3,
+        ),
+        time=st.integers(0, 3),
+        log_id=LOG_ID_SENT,
+    )
+    def producer_copy(
+        self,
+        producer: str,
+        other: int,
+        back: int,
+        parts: list[tuple[object, ...]],
+        time: int,
+        log_id: int,
+    ) -> None:
+        known = self.model.incarnations.get(producer, self.model.incarnation + 1)
+        epoch = max(self.model.counter - back, 0)
+        incarnation = max(known + other, 0)
+        self.both("producer_copy", producer, incarnation, epoch, parts, time, time, log_id)
 
     @rule(
         after=st.one_of(st.just(""), PRODUCER),

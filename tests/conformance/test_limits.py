@@ -18,9 +18,10 @@ from zlog._native.writes import encode_write
 
 from ..native.support import answers
 from . import hostile, wire
-from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, PRODUCERS_MAX
+from .head_model import CURSORS_MAX
 from .messages import request
 from .objects import Head, Store, Stripe
+from .producers_model import GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, PRODUCERS_MAX
 from .replies import WRITTEN, Answer, Code, Slot, State, parse
 from .requests import ADVANCE, CREATE, SET, TIME, WRITER, Entry, Grant, Part
 from .stored import STORES_WITH_DOORS, Door, envelope

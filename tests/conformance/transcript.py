@@ -70,8 +70,10 @@ retention_write VERSION STATE [log_id=ID]
 delivery_begin PRODUCER SEQUENCE PART [time=µs] [log_id=ID]
 delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
 delivery_read PRODUCER SEQUENCE PART [log_id=ID]
-delivery_done PRODUCER SEQUENCE [incarnation=N] [time=µs] [log_id=ID]
+delivery_done PRODUCER SEQUENCE [incarnation=N] [time=µs] [epoch=N] [log_id=ID]
 delivery_list [AFTER] [count=N] [log_id=ID]
+producer_parts PRODUCER SEQUENCE PART [log_id=ID]
+producer_copy PRODUCER INCARNATION EPOCH [SEQUENCE] [PART] [ATTEMPT] [FIRST] [COUNT] [log_id=ID]
 directory_add NAME [LOG_ID]
 directory_remove NAME [LOG_ID]
 directory_list [AFTER] [count=N]
@@ -241,6 +243,19 @@ class Interpreter:
         self, producer: str, sequence: int, part: int, log_id: int = 7, **grant: Any
     ) -> Answer:
         return self._head.delivery_grant(Grant(Part(producer, sequence, part, log_id), **grant))
+
+    def _producer_parts(self, **part: Any) -> Answer:
+        return self._head.producer_parts(Part(**part))
+
+    def _producer_copy(
+        self, producer: str, incarnation: int, epoch: int, log_id: int = 7, **part: int
+    ) -> Answer:
+        parts = ()
+        if part:
+            sequence, number, attempt, first, count = part.values()
+            grants = [(first, count)] if count else []
+            parts = ((sequence, number, incarnation, attempt, grants),)
+        return self._head.producer_copy(producer, incarnation, epoch, parts, log_id=log_id)
 
     def _view_propose(self, base: int, **view: Any) -> Answer:
         return self._head.view_propose(base, View(**view))

@@ -102,10 +102,10 @@ class _Attempt:
         self._key = key
         self._incarnation = incarnation
         self._number = number
-        self._writer = _writer_id(layout.address.log_id, key, incarnation)
+        self._writers = writer_ids(layout.view, key, incarnation)
         self._written: Counter[bytes] = Counter()
         first = number << _NUMBERS_BITS
-        self.appender = Appender(layout, self, self._writer, once.limit, number=first)
+        self.appender = Appender(layout, self, self._writers[0], once.limit, number=first)
 
     async def granted(self, deadline: Deadline) -> list[range]:
         """Return the positions granted to earlier attempts, in windows."""
@@ -127,7 +127,7 @@ class _Attempt:
             )
             for position, slot in found.items():
                 # In a log without a sequencer, another writer may have taken the position.
-                if isinstance(slot, Entry) and writers[position] == self._writer:
+                if isinstance(slot, Entry) and writers[position] in self._writers:
                     self._written[digest_of(slot.data, slot.tags)] += 1
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
                     raise CorruptEntry(
@@ -234,6 +234,14 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
         if grant.stop > reached:
             yield range(max(grant.start, reached), grant.stop)
             reached = grant.stop
+
+
+def writer_ids(view: View, key: SequenceKey, incarnation: int) -> list[bytes]:
+    """Return the writer ids of a part's entries: the log's own, and those of mirrored entries."""
+    sources = [each.log_id for each in view.promoted_from]
+    if view.mirror_of is not None:
+        sources.append(view.mirror_of)
+    return [_writer_id(each, key, incarnation) for each in (view.log_id, *sources)]
 
 
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:

@@ -20,7 +20,7 @@ SEQUENCE_MAX = 2**64 - 2
 PART_MAX = 2**32 - 1
 
 _PRODUCERS_PER_READ = 256
-_SEQUENCE_ALL = 2**64 - 1
+SEQUENCE_ALL = 2**64 - 1
 
 _LIMITS = {
     PRODUCERS_MAX: (
@@ -104,7 +104,7 @@ class ProducerRecords:
         request = messages.delivery_begin(self._log_id, *key, now)
         reply = await self._call("delivery_begin", request, deadline, Code.SEQUENCE_DONE)
         if reply.code == Code.SEQUENCE_DONE:
-            raise self._being_forgotten(key) if reply.number == _SEQUENCE_ALL else self._done(key)
+            raise self._being_forgotten(key) if reply.number == SEQUENCE_ALL else self._done(key)
         return messages.delivery_begin_reply(reply.payload)
 
     async def granted(self, key: SequenceKey, incarnation: int, deadline: Deadline) -> list[range]:
@@ -166,7 +166,7 @@ class ProducerRecords:
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)
-        sequence = _SEQUENCE_ALL if before is None else before
+        sequence = SEQUENCE_ALL if before is None else before
         check_producer_name(producer)
         log_id, now = self._log_id, self._layout.io.wall_clock_us()
         refusals = (Code.SUPERSEDED, Code.NOT_FOUND)
@@ -191,7 +191,7 @@ class ProducerRecords:
             request = messages.delivery_list(self._log_id, after, _PRODUCERS_PER_READ)
             reply = await self._call("delivery_list", request, deadline)
             more, page = messages.delivery_list_reply(reply.payload)
-            for name, sequence, parts, *times in page:
+            for name, sequence, parts, *times, _ in page:
                 created, updated = map(from_timestamp, times)
                 found.append(Producer(name, sequence, parts, created, updated))
         return found

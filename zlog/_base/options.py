@@ -64,6 +64,36 @@ SETTINGS = (
     *RETENTION.values(),
 )
 """The options that users set by a keyword of their own."""
+PROMOTED_FROM = "promoted_from"
+"""The option of a promoted mirror with the logs whose entries it has, oldest first. Each is the
+log_id in 16 hex digits, ``@`` and a position; only the entries below it are the same. While a
+mirror is promoted, its source is at the end without a position."""
+
+_PROMOTIONS_MAX = 64
+
+
+def promotions(options: Mapping[str, str]) -> list[str]:
+    """Return the complete elements of PROMOTED_FROM."""
+    return [each for each in options.get(PROMOTED_FROM, "").split() if "@" in each]
+
+
+def ended(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a mirror that is not copied any more, and keep the id of its source."""
+    source = options[MIRROR_OF]
+    if source == MIRROR_OF_FILE:
+        return {**options, MIRROR_OF: MIRROR_ENDED}
+    history = " ".join([*promotions(options), source])
+    return {**options, MIRROR_OF: MIRROR_ENDED, PROMOTED_FROM: history}
+
+
+def promoted(options: Mapping[str, str], position: int) -> dict[str, str]:
+    """Return the options of an ended mirror that becomes independent at a position."""
+    left = {key: value for key, value in options.items() if key != MIRROR_OF}
+    if history := left.get(PROMOTED_FROM, "").split():
+        if "@" not in history[-1]:
+            history[-1] += f"@{position}"
+        left[PROMOTED_FROM] = " ".join(history[-_PROMOTIONS_MAX:])
+    return left
 
 
 STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4

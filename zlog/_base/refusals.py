@@ -171,6 +171,7 @@ _PURPOSES = (
     ("(head_)?remove", "remove objects of"),
     ("cursor_.*", "use a cursor of"),
     ("delivery_.*", "append exactly once to"),
+    ("producer_.*", "copy the producers of"),
     ("retention_.*", "read or store the retention state of"),
     ("read|select|count", "read"),
     ("verify|stat|tags_check", "examine"),

@@ -7,10 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
-from zlog._base.options import MIRROR_ENDED, MIRROR_OF
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF, ended, promoted
 from zlog._catalog.rights import check_change
 from zlog._layout.object_calls import change_positions
-from zlog._layout.views import Edit
 from zlog._native import messages
 from zlog._positions.positions import Positions
 from zlog._read.read import Reader
@@ -28,24 +27,38 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     """Turn a mirror into an independent log. A log that is not a mirror is not changed.
 
     1. A new view marks the mirror as ended. Its seals fence the copying process, which then stops.
-    2. Positions above the tail are trimmed, because they may belong to an unfinished round.
-    3. Another view removes the mark, so that clients can append above these positions.
+    2. Positions above the tail are trimmed, because they may belong to an unfinished round. Records
+       of producers may name them as well.
+    3. Another view replaces the mark by the source's id and the tail, so that clients can append
+       above these positions.
 
     If a call is interrupted, the next call continues. The trims of the second step are refused in a
     view without the mark, so they cannot remove entries that were appended after the third step.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)
-    view = await layout.change(marked(MIRROR_ENDED), deadline)
+    view = await layout.change(_end, deadline)
     if not view.mirror:
         return
     with contextlib.suppress(_Promoted):
-        await _trim_rest(reader.positions, view, deadline)
-        await layout.change(marked(None), deadline)
+        tail = await _trim_rest(reader.positions, view, deadline)
+        await layout.change(lambda view: _independent(view, tail), deadline)
 
 
-async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> None:
-    """Trim all positions above the tail.
+def _end(view: View) -> View | None:
+    if not view.mirror or view.options[MIRROR_OF] == MIRROR_ENDED:
+        return None
+    return replace(view, options=MappingProxyType(ended(view.options)))
+
+
+def _independent(view: View, tail: int) -> View | None:
+    if view.options.get(MIRROR_OF) != MIRROR_ENDED:
+        return None
+    return replace(view, options=MappingProxyType(promoted(view.options, tail)))
+
+
+async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> int:
+    """Trim all positions above the mirror's tail, and return the tail.
 
     Raises:
         _Promoted: the log is no longer a mirror.
@@ -59,32 +72,13 @@ async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> N
         _check_ended(view)
         return messages.trim(view.epoch, ref.striping.packed, group)
 
-    for start in range(max(view.tail_floor, view.trim_point), end, _TRIMMED_AT_ONCE):
+    tail = max(view.tail_floor, view.trim_point)
+    for start in range(tail, end, _TRIMMED_AT_ONCE):
         some = range(start, min(start + _TRIMMED_AT_ONCE, end))
         await change_positions(layout, "trim", request, some, deadline)
+    return tail
 
 
 def _check_ended(view: View) -> None:
     if view.options.get(MIRROR_OF) != MIRROR_ENDED:
         raise _Promoted
-
-
-def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return an edit that replaces or removes a mirror's mark. It leaves other logs alone.
-
-    Args:
-        mark: the new mark; None removes the mark.
-        before: change only a mirror with this mark; None means any mirror.
-    """
-
-    def edit(view: View) -> View | None:
-        if not view.mirror or view.options[MIRROR_OF] == mark:
-            return None
-        if before is not None and view.options[MIRROR_OF] != before:
-            return None
-        options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
-        if mark is not None:
-            options[MIRROR_OF] = mark
-        return replace(view, options=MappingProxyType(options))
-
-    return edit

@@ -13,8 +13,10 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeVar
 
 from zlog._append.feedback import RollWatch
 from zlog._append.same_id import AppendId, compare
@@ -22,7 +24,13 @@ from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
-from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
+from zlog._base.options import (
+    MIRROR_ENDED,
+    MIRROR_OF,
+    MIRROR_OF_FILE,
+    PROMOTED_FROM,
+    promotions,
+)
 from zlog._base.refusals import refused_call
 from zlog._layout.writes import writes_at
 from zlog._native import messages
@@ -32,7 +40,7 @@ from zlog._read.cursors import Cursors
 from zlog._read.iterate import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
-from zlog._transfer.promote import marked, promote
+from zlog._transfer.promote import promote
 from zlog._transfer.source import mark_at
 from zlog._trim.trim import trim_to
 from zlog.errors import (
@@ -44,6 +52,8 @@ from zlog.errors import (
     StoreTimeout,
 )
 from zlog.view import ObjectRef, Stripe, View
+
+T = TypeVar("T")
 
 _REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
 """Replies if a position holds something else, or if its stripe was removed."""
@@ -65,7 +75,7 @@ class Target:
         self._reader = reader
         self._cursors = cursors
         self._deadline = reader.budget.deadline
-        self._layout = reader.layout
+        self.layout = self._layout = reader.layout
         self._rolls = RollWatch(reader.layout)
         self._check(self._layout.view)
         self._layout.macs.check_key()
@@ -75,7 +85,8 @@ class Target:
 
     @property
     def mark(self) -> str:
-        """The mark that identifies the mirror's source."""
+        """The mark that identifies the mirror's source. Raises CopyDiffers if it has none now."""
+        self._check(self._layout.view)
         return self._layout.view.options[MIRROR_OF]
 
     @property
@@ -86,7 +97,13 @@ class Target:
     def _check(self, view: View) -> None:
         """Raise CopyDiffers if the log is not a mirror in this view."""
         if not view.mirror:
-            raise CopyDiffers(f"{self} is not a mirror: it has entries of its own")
+            raise CopyDiffers(
+                f"{self} is not a mirror: it has entries of its own",
+                hint="If it was promoted, `zlog mirror LOG --to URL --missing` lists the entries"
+                " that it lacks."
+                if view.promoted_from
+                else None,
+            )
         if view.options[MIRROR_OF] == MIRROR_ENDED:
             raise CopyDiffers(
                 f"{self} is being promoted to an independent log",
@@ -126,8 +143,14 @@ class Target:
         await trim_to(self._layout, position, deadline, past_cursors=True)
         await self._confirm(position, deadline)
 
-    async def write(self, pieces: Sequence[Piece]) -> None:
+    async def write(
+        self,
+        pieces: Sequence[Piece],
+        before_tail: Callable[[int], Awaitable[None]] | None = None,
+    ) -> None:
         """Write a round that begins at or below the tail, and raise the tail to the round's end.
+
+        When everything is written, ``before_tail`` is called with the new tail.
 
         Raises:
             PositionTaken: the content of a position differs from the source.
@@ -139,7 +162,9 @@ class Target:
         left = pieces
         while left and not await self._written(left, deadline):
             left = await self._above_tail(left)
-        await self._confirm(pieces[-1].end, deadline)
+        if before_tail is not None:
+            await before_tail(pieces[-1].end)
+        await self._confirm(pieces[-1].end, self._deadline())
 
     async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
         """Write pieces. Returns False if another process has raised the tail above their start.
@@ -270,10 +295,39 @@ class Target:
         Raises:
             CopyDiffers: the log has become a mirror of another source.
         """
-        view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._deadline())
-        self._check(view)
+        await self._set_option(MIRROR_OF, mark, MIRROR_OF_FILE)
         if self.mark != mark:
             raise CopyDiffers(f"{self} has become a mirror of another log")
+
+    async def inherit(self, source: View) -> None:
+        """Keep the origin of the source, which may have been promoted since the mirror began."""
+        history = promotions(source.options)
+        if len(history) > len(promotions(self._layout.view.options)):
+            await self._set_option(PROMOTED_FROM, " ".join(history), self.mark)
+
+    async def _set_option(self, name: str, value: str, mark: str) -> None:
+        """Set an option while the log is a mirror with this mark."""
+
+        def edit(view: View) -> View | None:
+            if view.options.get(MIRROR_OF) != mark or view.options.get(name) == value:
+                return None
+            return replace(view, options=MappingProxyType({**view.options, name: value}))
+
+        self._check(await self._layout.change(edit, self._deadline()))
+
+    async def while_mirror(self, call: Callable[[View, Deadline], Awaitable[T | None]]) -> T:
+        """Make a call in the newest epoch. It returns None if there is a newer one.
+
+        Raises:
+            CopyDiffers: the log is no longer a mirror.
+        """
+        deadline = self._deadline()
+        while True:
+            view = self._layout.view
+            self._check(view)
+            if (result := await call(view, deadline)) is not None:
+                return result
+            await self._layout.advance(view, deadline)
 
     async def promote(self) -> None:
         """Turn the mirror into an independent log. Call nothing on this object afterwards."""
