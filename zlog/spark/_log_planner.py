@@ -15,7 +15,7 @@ from zlog.spark._options import Place, SourceOptions
 from zlog.spark._plan import Range
 
 if TYPE_CHECKING:
-    from zlog.view import Stripe
+    from zlog.view import Stripe, View
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +44,10 @@ class LogPlanner:
         assert self.log.log_id is not None
         return self.log.log_id
 
+    def view(self) -> View:
+        """Return a view of the log that may be old, without a request."""
+        return self.log.open().view
+
     def tail(self) -> int:
         """Return the tail."""
         return self.log.call(lambda handle: handle.tail())
@@ -54,7 +58,7 @@ class LogPlanner:
 
     def trim_point(self) -> int:
         """Return a trim point that may be old, without a request."""
-        return self.log.open().view.trim_point
+        return self.view().trim_point
 
     def start(self, place: Place) -> int:
         """Return the position at which a read begins. Raises BeyondTail if it is above the tail."""

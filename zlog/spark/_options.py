@@ -60,6 +60,7 @@ STREAM_OPTIONS = (
     "maxBytesPerTrigger",
     "discoverInterval",
     "cursor",
+    "continueOnMirror",
 )
 """The options of a streaming read."""
 
@@ -94,8 +95,7 @@ class SourceOptions:
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
         bytes_max: the approximate maximum of their data in bytes; None means no limit.
         discover: how many seconds pass between two searches for logs that match the pattern.
-        tasks_min: the minimum number of tasks of a batch that has enough positions; None means that
-            each task may read a whole stripe object.
+        tasks_min: the minimum number of tasks, if there are enough positions; None means no minimum.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
         fail_on_data_loss: whether the query fails if entries are trimmed before they are read.
         hole_timeout: how many seconds a position may stay unwritten before it is filled; None means
@@ -104,6 +104,7 @@ class SourceOptions:
         tags: the tags of the entries to read; None means all entries.
         match: whether an entry must have any or all of the tags.
         cursor: the name of each log's cursor that follows a streaming query; None means no cursor.
+        continue_on_mirror: whether a query continues in a promoted mirror of its checkpoint's log.
         mac_key_file: the path, on every worker, of the file with the key of the logs' MACs.
         columns: the names of the columns to read, in the order of `COLUMNS`.
     """
@@ -125,6 +126,7 @@ class SourceOptions:
     tags: tuple[str, ...] | None = None
     match: Match = "any"
     cursor: str | None = None
+    continue_on_mirror: bool = False
     mac_key_file: str | None = None
     columns: tuple[str, ...] = COLUMNS[1:5]
 
@@ -177,6 +179,7 @@ class SourceOptions:
             tags=tags,
             match=given.get("match", _match, "any"),
             cursor=given.maybe("cursor", check_cursor_name),
+            continue_on_mirror=given.get("continueOnMirror", _flag, "false"),
             mac_key_file=given.maybe("macKeyFile", str),
             columns=given.get("columns", _columns_of(there_are), ",".join(there_are)),
         )

@@ -33,6 +33,7 @@ class StreamPlanner(Planner):
         self._last: dict[str, int] | None = None  # the end of a query that has one
         self._tails: dict[str, int] = {}
         self._next_look = self._next_search = 0.0  # on the monotonic clock
+        self._moved: set[str] = set()  # the mirrors for which it was logged that entries lack
         self._served = ""  # the log that the last limited batch served last
 
     def initial(self) -> Offset:
@@ -135,6 +136,9 @@ class StreamPlanner(Planner):
             self._search()
         known = {}
         for name, each in offset.logs.items():
+            if self._ids.get(name) != each.log_id and (mirror := self._mirror(each.log_id)):
+                known[mirror] = self._on_mirror(name, each, mirror)
+                continue
             problem = self._problem(name, each)
             if problem is None:
                 known[name] = each
@@ -157,6 +161,43 @@ class StreamPlanner(Planner):
                 " name"
             )
         return None
+
+    def _mirror(self, log_id: int) -> str | None:
+        """Return the name of a log of the query that is or was a mirror of the log with an id."""
+        views = self._each(lambda planner: planner.view(), self._ids)
+        return next((n for n, view in views.items() if view.common_end(log_id) is not None), None)
+
+    def _on_mirror(self, name: str, offset: LogOffset, mirror: str) -> LogOffset:
+        """Return the offset in a promoted mirror that corresponds to an offset in its source.
+
+        A position above the common part becomes the end of this part, so that a repeated batch has
+        no rows of the mirror's own entries. The stripes are those of the mirror.
+        """
+        view = self._planners[mirror].view()
+        end = view.common_end(offset.log_id)
+        assert end is not None
+        problem = f"the checkpoint belongs to log {name!r}, of which log {mirror!r} is a mirror"
+        if view.mirror:
+            hint = f"If the log is lost, promote the mirror: `zlog access promote {mirror}`."
+            raise WrongCheckpoint(f"{problem} that is not promoted", hint=hint)
+        if not self.options.continue_on_mirror:
+            raise WrongCheckpoint(
+                f"{problem} that was promoted at position {end}",
+                hint="To continue in the mirror, set the option continueOnMirror to true"
+                " (`zlog spark tail --continue-on-mirror`).",
+            )
+        if offset.position > end and mirror not in self._moved:
+            self._moved.add(mirror)
+            _logger.warning(
+                "log %r: the query had planned or read the positions [%d, %d) of log %r, which were"
+                " not mirrored; it continues at %d, where the mirror's own entries begin",
+                mirror,
+                end,
+                offset.position,
+                name,
+                end,
+            )
+        return LogOffset(min(offset.position, end), min(offset.since, end), self._ids[mirror])
 
     def _at(self, name: str, position: int) -> LogOffset:
         return LogOffset(position, position, self._ids[name])

@@ -169,12 +169,14 @@ class Progress:
         rows: the number of rows of the batch; 0 if there was nothing new.
         seconds: the duration of the batch.
         logs: the progress in each log, by name.
+        ids: the ids of these logs. A repeated batch may be of a log that this one is a mirror of.
     """
 
     batch: int
     rows: int
     seconds: float
     logs: Mapping[str, LogProgress]
+    ids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def lag(self) -> int:
@@ -198,7 +200,8 @@ class Progress:
             for name, end in ends.items()
         }
         seconds = told.durationMs.get("triggerExecution", 0) / 1000
-        return cls(told.batchId, told.numInputRows, seconds, logs)
+        ids = {name: end.log_id for name, end in ends.items()}
+        return cls(told.batchId, told.numInputRows, seconds, logs, ids)
 
 
 def _offsets(text: str | None) -> Mapping[str, LogOffset] | None:
@@ -307,7 +310,9 @@ class Run:
                 continue
             try:
                 with contextlib.suppress(CursorAhead, LogNotFound):  # the planner also does this
-                    commit_cursor(self._log(name), self._cursor, each.position)
+                    log = self._log(name)
+                    if log.view.log_id == progress.ids[name]:
+                        commit_cursor(log, self._cursor, each.position)
                 self._committed[name] = each.position
             except ZlogError as error:
                 if not error.retryable:

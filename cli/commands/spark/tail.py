@@ -134,6 +134,11 @@ def _cursor(word: str) -> str:
     is_flag=True,
     help="Continue if entries are lost, or were trimmed before they were copied.",
 )
+@click.option(
+    "--continue-on-mirror",
+    is_flag=True,
+    help="If the checkpoint belongs to a log of which LOG is a promoted mirror, continue in LOG.",
+)
 @hole_timeout_option
 @master_options
 @json_option("Print a JSON object for each batch.")
@@ -177,6 +182,7 @@ def tail(
         options = {
             "maxEntriesPerTrigger": str(given["entries_max"]),
             "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
+            "continueOnMirror": str(given["continue_on_mirror"]).lower(),
             **_start(None if is_selection(log) else open_log(log), begin),
         }
         if hole_timeout is not ...:
