@@ -95,7 +95,7 @@ class SourceOptions:
         entries_max: the maximum number of entries of a streaming batch; None means no limit.
         bytes_max: the approximate maximum of their data in bytes; None means no limit.
         discover: how many seconds pass between two searches for logs that match the pattern.
-        tasks_min: the minimum number of tasks, if there are enough positions; None means no minimum.
+        tasks_min: the minimum number of tasks, if there are enough positions; None means no limit.
         tasks_max: the maximum number of tasks of a batch; None means no limit.
         fail_on_data_loss: whether the query fails if entries are trimmed before they are read.
         hole_timeout: how many seconds a position may stay unwritten before it is filled; None means
