@@ -153,7 +153,7 @@ async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped
     writers: dict[int, bytes] = {}
     found = await self._reader.read_some(positions, deadline, bytes_max=1 << 20, writers=writers)
     for position, slot in found.items():
-        if isinstance(slot, Entry) and writers[position] == self._writer:
+        if isinstance(slot, Entry) and writers[position] in self._writers:
             self._written[exactly_once.digest_of(slot.data, slot.tags)] += 1
 
 
