@@ -299,7 +299,7 @@ def _show(run: Run, job: Tail, out: Output | None) -> None:
 
 
 def _content(progress: Progress, *, several: bool) -> dict[str, Any]:
-    """Return the JSON of a progress report. For several logs, it contains only the logs of the batch."""
+    """Return the JSON of a progress report. Of several logs, it has only those in the batch."""
     logs = {name: each._asdict() for name, each in progress.logs.items()}
     content = {"batch": progress.batch, "rows": progress.rows}
     if several:
