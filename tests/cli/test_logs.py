@@ -62,6 +62,7 @@ def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
     assert found == {
         **stat._asdict(),
         "log_id": f"{stat.log_id:016x}",
+        "promoted_from": [],
         "read_only": False,
         "writer": None,
         "options": {},

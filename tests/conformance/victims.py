@@ -9,7 +9,7 @@ from .replies import Code
 from .requests import SET, Entry, Part
 
 _OF_DIRECTORY = re.compile("directory|sequencer")
-_OF_HEAD = re.compile("head|epoch|tail|trim_point|view|stripe|cursor|retention|delivery")
+_OF_HEAD = re.compile("head|epoch|tail|trim_point|view|stripe|cursor|retention|delivery|producer")
 
 
 def kind_of(method: str) -> type[Stripe | Head | Directory]:
