@@ -85,7 +85,8 @@ def _settings(found: list[Setting]) -> Iterator[tuple[str, str]]:
         if origin != "default":
             label = name if name in ("width", "stripe_unit") else f"option {name}"
             yield label, f"{value} ({f'template {pattern!r}' if pattern else origin})"
-    yield "defaults", ", ".join(each.name for each in found if each.origin == "default")
+    rest = [each for each in found if each.origin == "default" and each.value is not None]
+    yield "defaults", ", ".join(f"{each.name} {each.value}" for each in rest)
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from zlog.limits import (
     OPTION_KEY_BYTES_MAX,
     OPTION_VALUE_BYTES_MAX,
     POSITION_MAX,
+    RETENTION_SKEW_SECONDS,
     STRIPE_BYTES_DEFAULT,
     STRIPE_RECORDS_DEFAULT,
 )
@@ -55,15 +56,17 @@ FROM_TEMPLATE = "from_template"
 """The option with the template that was applied to a log, and the settings that it gave the log."""
 
 
-SETTINGS = (
-    STRIPE_BYTES,
-    STRIPE_RECORDS,
-    COMPRESSION,
-    HOLE_TIMEOUT,
-    ENTRY_SIZE,
-    *RETENTION.values(),
-)
-"""The options that users set by a keyword of their own."""
+SETTINGS: dict[str, str | None] = {
+    STRIPE_BYTES: str(STRIPE_BYTES_DEFAULT),
+    STRIPE_RECORDS: str(STRIPE_RECORDS_DEFAULT),
+    COMPRESSION: "none",
+    HOLE_TIMEOUT: f"{HOLE_TIMEOUT_SECONDS:g}",
+    ENTRY_SIZE: str(ENTRY_BYTES_MAX_DEFAULT),
+    **dict.fromkeys(RETENTION.values()),
+    RETENTION["skew"]: f"{RETENTION_SKEW_SECONDS:g}",
+}
+"""The options that users set by a keyword, with their defaults. None means no limit."""
+
 PROMOTED_FROM = "promoted_from"
 """The option of a promoted mirror with the logs whose entries it has, oldest first. Each is the
 log_id in 16 hex digits, ``@`` and a position; only the entries below it are the same. While a

@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
     Attributes:
         name: ``width``, ``stripe_unit``, or the name of an option.
-        value: the value as text; None means the default.
+        value: the value as text; None means no limit.
         origin: whether the value is the default, comes from the template that was applied to the
             log, or was set for the log itself.
         pattern: the pattern of the template; empty if the value does not come from one.
@@ -140,15 +140,17 @@ def settings_of(view: View, store: Store) -> list[Setting]:
     template may have changed since.
     """
     used, own = _templates.recorded(view), _templates.settings_in(view)
-    default = {"width": str(WIDTH_DEFAULT), "stripe_unit": str(default_stripe_unit(store))}
+    striping = {"width": str(WIDTH_DEFAULT), "stripe_unit": str(default_stripe_unit(store))}
+    defaults = {**striping, **SETTINGS}
 
-    def setting(name: str, value: str | None) -> Setting:
-        if value is not None and value == used.settings.get(name):
+    def setting(name: str) -> Setting:
+        value = own.get(name, defaults.get(name))
+        if name in own and value == used.settings.get(name):
             return Setting(name, value, "template", used.pattern)
-        return Setting(name, value, "default" if value == default.get(name) else "log")
+        is_default = name not in own or value == striping.get(name)
+        return Setting(name, value, "default" if is_default else "log")
 
-    names = dict.fromkeys((*default, *SETTINGS, *sorted(own)))
-    return [setting(name, own.get(name)) for name in names]
+    return [setting(name) for name in dict.fromkeys((*defaults, *sorted(own)))]
 
 
 async def _run(
