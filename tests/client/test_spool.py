@@ -232,15 +232,11 @@ def test_number_of_failed_direct_append_stays_valid(
 
 def test_directory_belongs_to_target(target: Target) -> None:
     folder = target.folder / "spool"
-    with target.spool(), pytest.raises(zlog.ZlogError, match="used for log 'orders'"):
-        Spool(folder, target.url, "invoices")
-    Spool(folder, target.url, "invoices").close()  # nothing waits, so the target may change
     target.down = True
     with target.spool() as spool:
         spool.append(b"x")
-    with pytest.raises(zlog.ZlogError, match="used for log 'orders'") as caught:
+    with pytest.raises(zlog.ZlogError, match="belongs to log 'orders'"):
         Spool(folder, target.url, "invoices")
-    assert f"`zlog forward {folder}`" in caught.value.hint
     target.down = False
     with Spool(folder) as spool:
         spool.flush()

@@ -14,15 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 import zlog
-from zlog.spark import _stream, _write
+from zlog.spark import _stream
 from zlog.spark._driver import Planner
 from zlog.spark._fair import fair_shares
 from zlog.spark._offset import Offset, WrongCheckpoint
 from zlog.spark._options import SinkOptions, SourceOptions
 from zlog.spark._plan import Shares
+from zlog.spark._source import StreamReader
 from zlog.spark._stream import StreamPlanner
 from zlog.spark._write import Appended, Appender, ExactTask
 
@@ -165,6 +167,28 @@ def test_checkpoint_of_one_log_continues_with_several(logs: Logs) -> None:
     assert read(several.plan(several.latest(end, None))) == {"a": [3, 4], "b": [0, 1]}
 
 
+def test_checkpoint_in_another_form_repeats_no_batch(logs: Logs) -> None:
+    """Spark compares the texts of offsets."""
+    logs.fill(a=5)
+    one, several = (
+        StreamReader(SourceOptions.parse(logs.options(**{name: "a"}), streaming=True))
+        for name in ("log", "logs")
+    )
+    end = one.latestOffset(one.initialOffset(), ReadAllAvailable())
+    assert several.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_named_log_that_was_removed_is_left_out_after_restart(logs: Logs) -> None:
+    logs.fill(a=3, b=2)
+    lax = {"logs": "a,b", "failOnDataLoss": "false"}
+    reader = logs.stream(**lax)
+    end = kept(reader.latest(reader.initial(), None))
+    logs.remove("b")
+    again = logs.stream(**lax)
+    assert read(again.plan(end)) == {"a": [0, 1, 2]}
+    assert again.latest(end, None) is end
+
+
 def test_checkpoint_of_other_logs_is_refused(logs: Logs) -> None:
     logs.fill(a=1, b=1, c=1)
     reader = logs.stream(logs="a,b")
@@ -206,6 +230,11 @@ def test_bytes_limit_follows_entry_sizes(logs: Logs) -> None:
         found.append(tuple(ends(offset).values()))
     assert found == [(50, 100), (200, 100), (1100, 100)]
     assert ends(reader.latest(reader.initial(), None, 1)) == {"a": 1, "b": 0}
+    logs.fill(c=300)
+    logs["c"].trim(200)  # gaps count as a byte
+    lax = logs.stream(logs="c", includeGaps="true", failOnDataLoss="false")
+    begin = Offset({"c": replace(lax.initial().logs["c"], position=0, since=0)})
+    assert ends(lax.latest(begin, None, 100)) == {"c": 100}
 
 
 @given(
@@ -234,13 +263,17 @@ def test_slow_looks_are_paced(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> No
     end = reader.latest(reader.initial(), None)
     logs.fill(a=1)
     assert reader.latest(end, None) is end
+    lax = logs.stream(logsPattern="?", failOnDataLoss="false")
+    end = lax.latest(lax.initial(), None)
+    logs.remove("b")
+    lax.latest(end, None)
+    assert ends(lax.tail()) == {"a": 2}
 
 
-def test_rows_go_to_the_log_in_their_column(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_go_to_the_log_in_their_column(logs: Logs) -> None:
     logs.fill(a=0, b=0)
     schema = StructType().add("tags", ArrayType(StringType())).add("log", StringType())
     schema = schema.add("line", StringType())
-    monkeypatch.setattr(_write, "_ROWS_AT_ONCE", 7)
 
     def batch(*rows: tuple[str | None, str]) -> pa.RecordBatch:
         names, lines = [pa.array([row[column] for row in rows], pa.string()) for column in (0, 1)]
@@ -264,6 +297,9 @@ def test_rows_go_to_the_log_in_their_column(logs: Logs, monkeypatch: pytest.Monk
         with pytest.raises(error):
             appender.append(iter([batch(("a", "x"), (bad, "y"))]))
     assert logs["a"].tail() == 20
+    logs.remove("a")
+    logs.fill(a=0)  # this process has a handle on the log that was removed
+    assert appender.append(iter([batch(("a", "x"))])).entries == 1
     assert appender.append(iter([])).entries == 0
 
 

@@ -26,18 +26,8 @@ from .conftest import options_of
 def tasks(log: zlog.Log, **options: object) -> list[Task]:
     parsed = SourceOptions.parse(options_of(log, **options))
     planner = Planner(parsed)
-    return [
-        Task(
-            shares,
-            parsed.fail_on_data_loss,
-            0.05,
-            parsed.include_gaps,
-            parsed.columns,
-            parsed.tags,
-            parsed.match,
-        )
-        for shares in planner.plan_batch()
-    ]
+    quick = replace(parsed, hole_timeout=0.05)
+    return [Task(shares, quick) for shares in planner.plan_batch()]
 
 
 def rows(planned: list[Task]) -> list[dict[str, object]]:
@@ -53,7 +43,10 @@ def rows(planned: list[Task]) -> list[dict[str, object]]:
 def test_hole_timeout_of_log_is_the_default(log: zlog.Log) -> None:
     hole = leave_hole(log)
     log.append(b"last")
-    planned = [replace(task, hole_timeout=None) for task in tasks(log, includeGaps="true")]
+    planned = [
+        Task(task.shares, replace(task.options, hole_timeout=None))
+        for task in tasks(log, includeGaps="true")
+    ]
     log.reconfigure(hole_timeout=None)
     with pytest.raises(zlog.ZlogError, match="still unwritten") as raised:
         rows(planned)

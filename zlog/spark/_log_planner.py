@@ -97,13 +97,17 @@ class LogPlanner:
         """Return the number of positions in each stripe, and the average size of its entries.
 
         These are the stripes of ``[start, end)``, up to the stripe that exceeds ``bytes_max``.
+        Each trimmed position, and each position of an empty stripe, counts as a byte.
         """
-        found: list[tuple[int, float]] = []
-        left = float(bytes_max)
-        for stripe in self.stripes(start, min(end, start + bytes_max)):
+        end = min(end, start + bytes_max)
+        stripes = self.stripes(start, end)
+        trimmed = (stripes[0].start if stripes else end) - start
+        found = [(trimmed, 1.0)] if trimmed else []
+        left = float(bytes_max - trimmed)
+        for stripe in stripes:
             if left <= 0:
                 break
-            size = max(1.0, self.entry_bytes([stripe]))  # if all are empty, each counts as a byte
+            size = max(1.0, self.entry_bytes([stripe]))
             found.append((stripe.end - stripe.start, size))
             left -= found[-1][0] * size
         return found

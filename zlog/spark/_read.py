@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zlog import Columns, Match
+from zlog import Columns
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry, ForgedEntry, LogNotFound, UnsupportedVersion, ZlogError
 from zlog.spark._handles import LogRef, trimmed_error
 from zlog.spark._hints import hints_shown
+from zlog.spark._options import SourceOptions
 from zlog.spark._plan import Share
 
 _logger = logging.getLogger(__name__)
@@ -43,29 +44,17 @@ class Task:
 
     Attributes:
         shares: the positions to read, of one or several logs.
-        fail_on_data_loss: whether to raise an error if entries are trimmed, damaged or forged.
-        hole_timeout: how many seconds to wait for an unwritten position before it is filled; None
-            means the log's own hole timeout.
-        include_gaps: whether gaps also become rows.
-        columns: the names of the columns to return.
-        tags, match: the tags of the entries to read; None means all entries.
-        skip_removed: whether to skip logs that were removed, with a warning.
+        options: the options of the read.
     """
 
     shares: tuple[Share, ...]
-    fail_on_data_loss: bool
-    hole_timeout: float | None
-    include_gaps: bool
-    columns: tuple[str, ...]
-    tags: tuple[str, ...] | None = None
-    match: Match = "any"
-    skip_removed: bool = False
+    options: SourceOptions
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a task. Reading the task again yields the same rows.
 
-    If ``fail_on_data_loss`` is not set, lost entries are skipped without an error.
+    If ``failOnDataLoss`` is not set, lost entries are skipped without an error.
 
     Raises:
         Invalidated: positions were trimmed after the task was planned.
@@ -80,13 +69,13 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
             with hints_shown(share.log.name):
                 yield from _read_share(task, share)
         except LogNotFound as error:
-            if not task.skip_removed:
+            if not task.options.skip_removed:
                 raise
             _logger.warning("log %r is left out: %s", share.log.name, error)
 
 
 def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
-    patience = share.log.patience()
+    patience, options = share.log.patience(), task.options
     at, rows = share.start, 0
     while rows < len(share):
         try:
@@ -95,11 +84,11 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 share.end,
                 indexes=share.indexes,
                 window_bytes=WINDOW_BYTES,
-                hole_timeout=... if task.hole_timeout is None else task.hole_timeout,
-                with_data="data" in task.columns,
-                with_tags="tags" in task.columns,
-                tags=task.tags,
-                match=task.match,
+                hole_timeout=... if options.hole_timeout is None else options.hole_timeout,
+                with_data="data" in options.columns,
+                with_tags="tags" in options.columns,
+                tags=options.tags,
+                match=options.match,
             ):
                 yield from _batches(task, share, columns)
                 rows += len(columns)
@@ -111,7 +100,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
         except ZlogError as error:
             patience.after(error)
         else:
-            if task.tags is not None:
+            if options.tags is not None:
                 return  # the objects have searched all positions
             if rows < len(share):
                 raise CorruptEntry(
@@ -126,7 +115,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
         _check_gap(task, share.log, gap)
     if len(columns):
         yield _entries(task, columns, share)
-    if task.include_gaps:
+    if task.options.include_gaps:
         for gap in columns.gaps:
             yield from _gap_rows(task, share, gap)
 
@@ -138,7 +127,7 @@ def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
             f"position {gap.position} is still unwritten and could not be filled",
             hint="If the log has the hole timeout none, set the option holeTimeout.",
         )
-    if not task.fail_on_data_loss:
+    if not task.options.fail_on_data_loss:
         return
     if gap.kind is GapKind.UNREADABLE:
         raise UnsupportedVersion(f"log {log.name!r}: {gap}", gap=gap)
@@ -168,20 +157,22 @@ def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
         "tags": lambda: pa.array(columns.tags, _TYPES["tags"]),
         "state": lambda: pa.repeat(_WRITTEN, count),
     }
-    return pa.record_batch([make[name]() for name in task.columns], names=task.columns)
+    names = task.options.columns
+    return pa.record_batch([make[name]() for name in names], names=names)
 
 
 def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
+    names = task.options.columns
     for positions in share.positions(gap.position, gap.end):
         for first in range(0, len(positions), _GAP_ROWS_MAX):
             array = pa.array([*positions[first : first + _GAP_ROWS_MAX]], pa.int64())
             known = {"position": array, "state": pa.repeat(gap.kind.value, len(array))}
-            if "log" in task.columns:
+            if "log" in names:
                 known["log"] = pa.repeat(share.log.name, len(array))
             if not share.trimmed:
                 known["stripe"] = _indexes(array, share)
-            arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in task.columns]
-            yield pa.record_batch(arrays, names=task.columns)
+            arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in names]
+            yield pa.record_batch(arrays, names=names)
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:

@@ -35,21 +35,7 @@ class TaskPartition(InputPartition):
 
 
 def _partitions(options: SourceOptions, plan: Sequence[Shares]) -> list[InputPartition]:
-    return [
-        TaskPartition(
-            Task(
-                shares,
-                options.fail_on_data_loss,
-                options.hole_timeout,
-                options.include_gaps,
-                options.columns,
-                options.tags,
-                options.match,
-                options.skip_removed,
-            )
-        )
-        for shares in plan
-    ]
+    return [TaskPartition(Task(shares, options)) for shares in plan]
 
 
 def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -107,7 +93,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next batch ends."""
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bytes_max = None if isinstance(limit, ReadAllAvailable) else self._options.bytes_max
-        latest = self._planner.latest(Offset.from_json(start), entries_max, bytes_max)
+        begin = Offset.from_json(start)
+        latest = self._planner.latest(begin, entries_max, bytes_max)
+        if latest is begin:  # in another form, it would be another batch to Spark
+            return dict(start)
         return self._to_json(latest)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802

@@ -15,8 +15,9 @@ from zlog.spark._plan import Shares
 
 _logger = logging.getLogger(__name__)
 
-_SLOW_SECONDS, _PAUSE_FACTOR = 0.01, 10
-"""If a look at all logs takes longer, the next one begins after this many times its duration."""
+_SLOW_SECONDS, _PAUSE_FACTOR, _PAUSE_SECONDS_MAX = 0.01, 10, 10.0
+"""If a look at all logs takes longer, the next one begins after this many times its duration, but
+not after more than the maximum, since a look during an outage takes minutes."""
 
 
 class StreamPlanner(Planner):
@@ -34,6 +35,7 @@ class StreamPlanner(Planner):
         self._tails: dict[str, int] = {}
         self._next_look = self._next_search = 0.0  # on the monotonic clock
         self._moved: set[str] = set()  # the mirrors for which it was logged that entries lack
+        self._left: set[str] = set()  # why logs were left out, if this was logged
         self._served = ""  # the log that the last limited batch served last
 
     def initial(self) -> Offset:
@@ -85,7 +87,9 @@ class StreamPlanner(Planner):
     def tail(self) -> Offset:
         """Return the ends of the logs, for the query's progress."""
         self._look()
-        return Offset({name: self._at(name, tail) for name, tail in self._tails.items()})
+        return Offset(
+            {name: self._at(name, tail) for name, tail in self._tails.items() if name in self._ids}
+        )
 
     def plan(self, end: Offset) -> list[Shares]:
         """Return the tasks of the batch that ends at ``end``.
@@ -113,7 +117,7 @@ class StreamPlanner(Planner):
         self._next_search = time.monotonic() + self.options.discover
         self._find()
         new = [name for name in self._planners if name not in self._ids]
-        skip = self.options.pattern is not None or bool(self._ids and self.options.skip_removed)
+        skip = self.options.pattern is not None or None
         self._ids.update(self._each(lambda planner: planner.log_id, new, skip=skip))
         self._forget_removed()
 
@@ -131,20 +135,22 @@ class StreamPlanner(Planner):
         """
         offset.check(self.selection)
         self._forget_removed()
-        due = self.options.pattern is not None and time.monotonic() >= self._next_search
-        if not self._ids or (due and self._last is None):
+        again = self.options.pattern is not None and self._last is None
+        if not self._next_search or (again and time.monotonic() >= self._next_search):
             self._search()
         known = {}
         for name, each in offset.logs.items():
             if self._ids.get(name) != each.log_id and (mirror := self._mirror(each.log_id)):
-                known[mirror] = self._on_mirror(name, each, mirror)
+                if self._problem(mirror, offset.logs.get(mirror, each)):  # else it has a position
+                    known[mirror] = self._on_mirror(name, each, mirror)
                 continue
             problem = self._problem(name, each)
             if problem is None:
                 known[name] = each
             elif not self.options.skip_removed or not any(map(self.options.selects, offset.logs)):
                 raise WrongCheckpoint(problem, hint=WITHOUT_IT if self.options.several else None)
-            else:
+            elif problem not in self._left:
+                self._left.add(problem)
                 _logger.warning("%s; the query continues without it", problem)
         return known
 
@@ -214,7 +220,7 @@ class StreamPlanner(Planner):
         self._forget_removed()
         took = time.monotonic() - began
         if took > _SLOW_SECONDS:
-            self._next_look = began + _PAUSE_FACTOR * took
+            self._next_look = began + min(_PAUSE_FACTOR * took, _PAUSE_SECONDS_MAX)
 
     def _ends(self, begins: Mapping[str, int]) -> dict[str, int]:
         """Return the tails that are above the beginning of the batch."""
@@ -239,7 +245,7 @@ class StreamPlanner(Planner):
         firsts = {name: begins[name] for name in ends}
         if not self.options.include_gaps:  # trimmed positions are not rows and do not count
             trimmed = self._each(lambda planner: planner.trim_point(), ends)
-            firsts = {name: max(first, trimmed[name]) for name, first in firsts.items()}
+            firsts = {name: max(first, trimmed.get(name, 0)) for name, first in firsts.items()}
         limited = {name: max(end, firsts[name]) for name, end in ends.items()}
         if entries_max is not None:
             counts = {name: float(end - firsts[name]) for name, end in limited.items()}

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _LOG, _TAGS = "log", "tags"
 """The names of the columns with each row's log, and with the entries' tags, an array."""
 
-_ROWS_AT_ONCE = 10_000
 _LOGS_AT_ONCE = 8
 
 _NULL = "a row is null; remove such rows, or write empty entries"
@@ -134,8 +133,6 @@ class Appender:
         """Raise LogNotFound if the only log does not exist, or create it if so requested."""
         if self._options.log is not None:
             with hints_shown(self._options.log):
-                log = self._log(self._options.log)
-                log.forget()  # this process may have a handle on a log that was removed
                 self._find(self._options.log)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
@@ -195,6 +192,7 @@ class Appender:
         query: str | None,
     ) -> Appended:
         if self._options.log is not None:
+            self._find(self._options.log)
             return Appended(
                 append(self._log(self._options.log), batches), (self._options.log,), query
             )
@@ -209,8 +207,10 @@ class Appender:
             return Appended(sum(pool.map(run, found)), (*found,), query)
 
     def _find(self, name: str) -> None:
+        """Open a log, and again if this process has a handle on a log that was removed."""
+        log = replace(self._log(name), create=self._options.create_log)
         try:
-            replace(self._log(name), create=self._options.create_log).call(lambda _: None)
+            log.call(lambda handle: handle.earliest())
         except LogNotFound as error:
             error.hint += " The option createLog=true creates it."
             raise
@@ -231,35 +231,33 @@ def rows_by_log(
     Raises:
         ValueError: a name is null or invalid.
     """
+    found: dict[str, list[tuple[int, int, int]]] = {}  # number of a batch, first row, rows
     with NamedTemporaryFile(prefix="zlog-rows-") as file:
         writer = None
-        for batch in batches:
-            writer = writer or pa.ipc.new_file(file, batch.schema)
-            writer.write_batch(batch)
+        for number, batch in enumerate(batches):
+            names = batch[_LOG]
+            if names.null_count:
+                raise ValueError(f"the column {_LOG} is null in a row")
+            kept = [name for name in batch.schema.names if name != _LOG]
+            ordered = batch.select(kept).take(pc.sort_indices(names))  # a stable sort
+            writer = writer or pa.ipc.new_file(file, ordered.schema)
+            writer.write_batch(ordered)
+            first = 0
+            for name, count in sorted(Counter(names.to_pylist()).items()):
+                found.setdefault(check_log_name(name), []).append((number, first, count))
+                first += count
         if writer is None:
             yield {}
             return
         writer.close()
         file.flush()
         with pa.memory_map(file.name) as mapped:
-            table = pa.ipc.open_file(mapped).read_all()
-            names = table[_LOG].combine_chunks()
-            if names.null_count:
-                raise ValueError(f"the column {_LOG} is null in a row")
-            order, table, first = pc.sort_indices(names), table.drop([_LOG]), 0  # a stable sort
-            found = {}
-            counts = {each["values"]: each["counts"] for each in names.value_counts().to_pylist()}
-            for name in sorted(counts):
-                rows = order.slice(first, counts[name])
-                found[check_log_name(name)] = _taken(table, rows)
-                first += len(rows)
-            yield found
-
-
-def _taken(table: pa.Table, rows: pa.Array) -> Iterator[pa.RecordBatch]:
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        some = table.take(rows.slice(first, _ROWS_AT_ONCE))
-        yield from some.combine_chunks().to_batches()
+            reader = pa.ipc.open_file(mapped)
+            parts = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+            yield {
+                name: (parts[number].slice(first, count) for number, first, count in slices)
+                for name, slices in found.items()
+            }
 
 
 def _done(log: Log, query: str, batch: int, tasks: int) -> None:

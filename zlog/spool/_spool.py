@@ -126,6 +126,7 @@ class Spool:
         self._lock: IO[str] | None = None  # of the forwarder
         try:
             self._url, self._log, self._producer = self._take_target(target)
+            self._try_lock()
         except BaseException:
             self._close_local()
             raise
@@ -150,18 +151,15 @@ class Spool:
     def _take_target(self, target: dict[str, str] | None) -> tuple[str, str, str]:
         """Return the store, the log and the producer. Raise ZlogError if the target differs."""
         local = self._local
-        known, free = local.records.view.options, self._try_lock()
+        known = local.records.view.options
         if "id" not in known:
             raise ZlogError(f"{local.directory} is not a spool", hint="Use another directory.")
         if target is not None and not target.items() <= known.items():
-            if not free or local.batch() is not None:
-                raise ZlogError(
-                    f"the spool {local.directory} is used for log {known['log']!r} in"
-                    f" {known['store']}",
-                    hint="Use another directory, or first deliver the waiting entries: `zlog"
-                    f" forward {local.directory}`.",
-                )
-            known = local.records.reconfigure(options={**target}).options
+            raise ZlogError(
+                f"the spool {local.directory} belongs to log {known['log']!r} in {known['store']}",
+                hint="Use another directory. `zlog forward` delivers the entries that wait in this"
+                " one.",
+            )
         return known["store"], known["log"], f"spool-{known['id']}"
 
     def append(self, data: bytes, *, tags: Collection[str] = ()) -> None:
@@ -298,9 +296,11 @@ class Spool:
                     self._deliver()
                 failures = 0
             except Exception as error:  # noqa: BLE001  # no error may end the thread
-                bug = ZlogError(f"the spool failed: {error!r}", hint="Report this bug.")
+                if not isinstance(error, ZlogError):
+                    hint = None if isinstance(error, (OSError, ValueError)) else "Report this bug."
+                    error = ZlogError(f"the spool failed: {error}", hint=hint)
                 if not self._ended:
-                    self._failed(error if isinstance(error, ZlogError) else bug)
+                    self._failed(error)
                 pause = min(0.1 * 2**failures, _RETRY_SECONDS_MAX)
                 failures = min(failures + 1, 10)
             self._tried.set()
