@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import zlog
 from zlog.errors import BeyondTail, CursorAhead, CursorNotFound
+from zlog.spark._given import Place
 from zlog.spark._handles import LogRef, trimmed_error
-from zlog.spark._options import Place, SourceOptions
+from zlog.spark._options import SourceOptions
 from zlog.spark._plan import Range
 
 if TYPE_CHECKING:
