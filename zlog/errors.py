@@ -224,7 +224,10 @@ class LogExists(ZlogError):
 class EntryTooLarge(ZlogError, ValueError):
     """An entry is larger than the log's limit. Nothing was sent."""
 
-    hint = "Split the entry, or raise `entry_bytes_max` of the handle or of the log."
+    hint = (
+        "Split the entry, or raise `entry_bytes_max` of the handle or of the log. An open handle"
+        " learns of a raised limit with its next `tail()` or its next append of a smaller entry."
+    )
 
 
 class CorruptEntry(_HoldsNoEntry):

@@ -9,7 +9,7 @@ from zlog._audit.check import Progress
 from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
-from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE, PROMOTED_FROM, promotions
+from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE, PROMOTED_FROM, origins
 from zlog._base.settings import HandleOptions
 from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
@@ -199,8 +199,8 @@ def mirror_log(
     start = drive(client.positions.resolve("earliest", client.deadline()))
     view = client.layout.view
     live, options = view.live_stripe, {**view.options, MIRROR_OF: f"{view.log_id:016x}"}
-    if PROMOTED_FROM in options:
-        options[PROMOTED_FROM] = " ".join(promotions(view.options))
+    if history := origins(view.options):
+        options[PROMOTED_FROM] = " ".join(history)
     new = LogOptions(width or live.width, live.stripe_unit, options=options)
     target = _open_mirror(io, name or log.name, settings, new)
     end = drive(client.positions.tail(client.deadline()))  # not below the mirror's tail

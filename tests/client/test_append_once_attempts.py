@@ -83,6 +83,9 @@ def test_order_is_kept_if_positions_are_taken_or_sealed(served: zlog.Store, numb
     for sequence, interfere in enumerate((entries_in, change_width)):
         fault = at_method("write", functools.partial(interfere, served), number)
         deliver(FaultyStore(served, fault), sequence=sequence, in_order=True)
+        with zlog.Log.open(served, "orders", hole_timeout=None) as log:
+            kinds = [each.kind for each in log.read_range() if isinstance(each, zlog.Gap)]
+        assert zlog.GapKind.UNWRITTEN not in kinds
         assert entries_in(served) == ROWS * (sequence + 1)
 
 

@@ -82,6 +82,23 @@ def test_origin_of_a_mirrored_mirror(source: zlog.Log, memory: zlog.Store) -> No
         last.reconfigure(options={PROMOTED_FROM: None})
 
 
+@pytest.mark.parametrize("first", ["between", "last"])
+def test_promoted_mirror_of_a_mirror_finds_entries(
+    first: str, source: zlog.Log, memory: zlog.Store
+) -> None:
+    source.append_once(ROWS, producer="query", sequence=1)
+    mirrored(source, memory, "between")
+    mirrored(zlog.Log.open(memory, "between"), memory, "last")
+    if first == "between":
+        promoted(memory, "between").append(b"own")
+        mirrored(zlog.Log.open(memory, "between"), memory, "last")
+    last = promoted(memory, "last")
+    assert last.append_once(ROWS, producer="query", sequence=1) == 0
+    assert last.view.common_end(source.view.log_id) == len(ROWS)
+    with pytest.raises(ValueError, match="reserved"):
+        zlog.Log.create(memory, "new", options={PROMOTED_FROM: "a@b"})
+
+
 @pytest.mark.parametrize("method", ["producer_parts", "producer_copy"])
 def test_older_class_is_copied_without_records(
     method: str, source: zlog.Log, target: zlog.Store, caplog: pytest.LogCaptureFixture

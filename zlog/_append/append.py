@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from zlog._append.feedback import RollWatch
-from zlog._append.rounds import Failed
+from zlog._append.rounds import Failed, indefinite
 from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -103,10 +103,16 @@ class Appender:
             start = end
         return positions
 
-    async def append_in_order(self, entries: Sequence[NewEntry], deadline: Deadline) -> None:
+    async def append_in_order(
+        self,
+        entries: Sequence[NewEntry],
+        give_back: Callable[[Sequence[int], Deadline], Awaitable[None]],
+        deadline: Deadline,
+    ) -> None:
         """Append entries so that each is above all earlier ones, with one write after the other.
 
-        An object executes a write completely or not at all. The entries of a refused write move.
+        An object executes a write completely or not at all. The entries of a refused write and all
+        later ones move, and ``give_back`` fills their granted positions.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -123,6 +129,7 @@ class Appender:
                 work = _Round(self, entries, done, count, self.take_numbers(count), now)
                 if not await work.append_at(view, first + done, refusals, deadline):
                     refusals += 1
+                    await give_back(range(first + done, first + len(entries)), deadline)
                     break
                 done += count
         if not self.layout.view.sequencer:
@@ -392,8 +399,8 @@ class _Round:
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
             error = refused_call(reply.code, "write", ref.name)
-            indefinite = reply.code in (Code.UNREADABLE, Code.LOST)
-            return [], _indefinite(error, reply) if indefinite else error
+            unknown = reply.code in (Code.UNREADABLE, Code.LOST)
+            return [], indefinite(error, reply) if unknown else error
         return [], None
 
     async def _take_same_id(
@@ -410,7 +417,7 @@ class _Round:
         }
         same = await compare(self._layout, ref, wanted, deadline)
         if same.get(reply.number, False) is None:
-            return [], _indefinite(refused_call(reply.code, "write", ref.name), reply)
+            return [], indefinite(refused_call(reply.code, "write", ref.name), reply)
         self._acknowledged.update((s.entry, s.position) for s in group if same.get(s.position))
         self._bumped += (s.entry for s in group if same.get(s.position) is False)
         return [slot for slot in group if same.get(slot.position) is None], None
@@ -429,13 +436,6 @@ class _Round:
         elif self._missing and not await self._layout.outdated(view, deadline):
             raise CorruptEntry(f"stripe object {self._missing} is missing")
         self._beyond, self._missing = False, ""
-
-
-def _indefinite(why: ZlogError, reply: Reply) -> StoreTimeout:
-    return StoreTimeout(
-        f"{why} (position {reply.number}). The stored record may be this entry or another one",
-        hint=f"Whether the entry is in the log is unknown. {why.hint}",
-    )
 
 
 def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:

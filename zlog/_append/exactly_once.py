@@ -28,6 +28,7 @@ from zlog._append.producer_records import ProducerRecords, SequenceKey
 from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
+from zlog._base.options import origins
 from zlog._native.new_entries import EntryColumn, EntryLimit, NewEntry, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
@@ -67,7 +68,8 @@ class ExactlyOnce:
         for some in _rounds(entries):
             missing = attempt.missing(some)
             if in_order:
-                await attempt.appender.append_in_order(missing, self._deadline(timeout))
+                deadline = self._deadline(timeout)
+                await attempt.appender.append_in_order(missing, attempt.recover, deadline)
             else:
                 await attempt.appender.append(missing, self._deadline(timeout))
             appended += len(missing)
@@ -238,9 +240,7 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 def writer_ids(view: View, key: SequenceKey, incarnation: int) -> list[bytes]:
     """Return the writer ids of a part's entries: the log's own, and those of mirrored entries."""
-    sources = [each.log_id for each in view.promoted_from]
-    if view.mirror_of is not None:
-        sources.append(view.mirror_of)
+    sources = (int(each.partition("@")[0], 16) for each in origins(view.options))
     return [_writer_id(each, key, incarnation) for each in (view.log_id, *sources)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from zlog._base.io import Reply
 from zlog._native.new_entries import NewEntry, tags_bytes
 from zlog.errors import StoreTimeout, ZlogError
 from zlog.store import Store
@@ -187,3 +188,11 @@ def again(error: E) -> E:
     if isinstance(own, ZlogError):
         own.positions = (None,)
     return own
+
+
+def indefinite(why: ZlogError, reply: Reply) -> StoreTimeout:
+    """Return the error of a write after which it is unknown whether its entry is in the log."""
+    return StoreTimeout(
+        f"{why} (position {reply.number}). The stored record may be this entry or another one",
+        hint=f"Whether the entry is in the log is unknown. {why.hint}",
+    )

@@ -69,8 +69,8 @@ SETTINGS: dict[str, str | None] = {
 
 PROMOTED_FROM = "promoted_from"
 """The option of a promoted mirror with the logs whose entries it has, oldest first. Each is the
-log_id in 16 hex digits, ``@`` and a position; only the entries below it are the same. While a
-mirror is promoted, its source is at the end without a position."""
+log_id in 16 hex digits, ``@`` and a position; only the entries below it are the same. In a mirror,
+logs that its source is a mirror of have no position. The promotion of the mirror gives them one."""
 
 _PROMOTIONS_MAX = 64
 
@@ -80,21 +80,34 @@ def promotions(options: Mapping[str, str]) -> list[str]:
     return [each for each in options.get(PROMOTED_FROM, "").split() if "@" in each]
 
 
+def origins(options: Mapping[str, str]) -> list[str]:
+    """Return the elements of PROMOTED_FROM, and then the source of a mirror, without a position."""
+    source = options.get(MIRROR_OF, "")
+    known = options.get(PROMOTED_FROM, "").split()
+    return known if source in ("", MIRROR_OF_FILE, MIRROR_ENDED) else [*known, source]
+
+
+def check_unreserved(options: Mapping[str, object]) -> None:
+    """Raise ValueError for an option that only zlog itself may set."""
+    for name in (MIRROR_OF, PROMOTED_FROM):
+        if name in options:
+            raise ValueError(
+                f"option {name!r} is reserved for zlog; to end a mirror, use `zlog access promote`"
+            )
+
+
 def ended(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a mirror that is not copied any more, and keep the id of its source."""
-    source = options[MIRROR_OF]
-    if source == MIRROR_OF_FILE:
-        return {**options, MIRROR_OF: MIRROR_ENDED}
-    history = " ".join([*promotions(options), source])
-    return {**options, MIRROR_OF: MIRROR_ENDED, PROMOTED_FROM: history}
+    history = origins(options)
+    own = {PROMOTED_FROM: " ".join(history)} if history else {}
+    return {**options, **own, MIRROR_OF: MIRROR_ENDED}
 
 
 def promoted(options: Mapping[str, str], position: int) -> dict[str, str]:
     """Return the options of an ended mirror that becomes independent at a position."""
     left = {key: value for key, value in options.items() if key != MIRROR_OF}
     if history := left.get(PROMOTED_FROM, "").split():
-        if "@" not in history[-1]:
-            history[-1] += f"@{position}"
+        history = [each if "@" in each else f"{each}@{position}" for each in history]
         left[PROMOTED_FROM] = " ".join(history[-_PROMOTIONS_MAX:])
     return left
 

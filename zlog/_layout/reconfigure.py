@@ -11,7 +11,7 @@ from zlog._base.codes import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._base.log_options import LogOptions
-from zlog._base.options import MIRROR_OF, PROMOTED_FROM, has_retention
+from zlog._base.options import check_unreserved, has_retention
 from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
@@ -34,11 +34,7 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
     It is safe to repeat a call: if the newest view already has these values, nothing changes.
     Raises ValueError for an option that only zlog itself may set.
     """
-    for name in (MIRROR_OF, PROMOTED_FROM):
-        if name in (changes.options or {}):
-            raise ValueError(
-                f"option {name!r} is reserved for zlog; to end a mirror, use `zlog access promote`"
-            )
+    check_unreserved(changes.options or {})
 
     def edit(view: View) -> View | None:
         options = changes.applied_to(view.options)

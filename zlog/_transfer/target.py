@@ -29,6 +29,7 @@ from zlog._base.options import (
     MIRROR_OF,
     MIRROR_OF_FILE,
     PROMOTED_FROM,
+    origins,
     promotions,
 )
 from zlog._base.refusals import refused_call
@@ -301,8 +302,9 @@ class Target:
 
     async def inherit(self, source: View) -> None:
         """Keep the origin of the source, which may have been promoted since the mirror began."""
-        history = promotions(source.options)
-        if len(history) > len(promotions(self._layout.view.options)):
+        history, own = origins(source.options), origins(self._layout.view.options)[:-1]
+        newest = promotions(source.options)[-1:]
+        if len(history) > len(own) or not {*newest} <= {*own}:
             await self._set_option(PROMOTED_FROM, " ".join(history), self.mark)
 
     async def _set_option(self, name: str, value: str, mark: str) -> None:

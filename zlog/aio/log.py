@@ -13,6 +13,7 @@ from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
+from zlog._base.options import check_unreserved
 from zlog._base.settings import HandleOptions
 from zlog._client import LogClient
 from zlog._io.aio import AsyncioIo, drive
@@ -160,6 +161,7 @@ class Log(Writing):
         *,
         exclusive: bool = False,
     ) -> Self:
+        check_unreserved((new and new.options) or {})
         io = AsyncioIo(store, f"the log {name!r}")
         try:
             return cls(await drive(LogClient.open(io, name, options, new, exclusive=exclusive)))
@@ -282,7 +284,7 @@ class Log(Writing):
                 and a stripe with this unit starts.
             stripe_bytes, stripe_records, compression, hole_timeout, entry_bytes_max: see
                 :meth:`create`. Open handles use the new values once they learn of the new view, at
-                the latest when they next append.
+                the latest with their next call of :meth:`tail` or successful append.
             options: the options to set. The value None removes an option; other options are kept.
 
         Raises:
