@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zlog.cli.input import BadInput, Input, load_json
+from zlog.cli.input import BadInput, Input, load_json, too_long
 from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
@@ -154,7 +154,7 @@ class Batches:
             yield from self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
                 limit = self._limits.entry_bytes
-                self._fail(self._lines + 1, f"entry exceeds --max-bytes ({limit})")
+                self._fail(self._lines + 1, f"entry {too_long(limit)}")
             if self._pending and not self._more_soon():
                 yield self._drain()
         if self._failure is None:
@@ -178,7 +178,7 @@ class Batches:
                 continue
             size, limit = len(entry), limits.entry_bytes
             if size > limit:
-                self._fail(self._lines, f"entry of {size} bytes exceeds --max-bytes ({limit})")
+                self._fail(self._lines, f"entry of {size} bytes {too_long(limit)}")
                 return
             if not self._pending:
                 self._since = time.monotonic()

@@ -25,6 +25,11 @@ class BadInput(click.ClickException):
     """A part of the input is not a valid entry. Entries before it were appended."""
 
 
+def too_long(bytes_max: int) -> str:
+    """Return why an entry is refused, for messages."""
+    return f"exceeds {bytes_max} bytes, the limit of --max-bytes or of the log (`zlog info`)"
+
+
 def load_json(text: str | bytes) -> Any:
     """Parse a line of JSON. Raises ValueError if it is invalid or nested too deeply."""
     try:
@@ -108,7 +113,7 @@ class Input:
             parts.append(chunk)
             left -= len(chunk)
             if left < 0:
-                raise BadInput(f"{self.name} exceeds --max-bytes ({bytes_max})")
+                raise BadInput(f"{self.name} {too_long(bytes_max)}")
         return b"".join(parts)
 
     def close(self) -> None:

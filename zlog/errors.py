@@ -324,6 +324,12 @@ class ReentrantCall(ZlogError, RuntimeError):
     hint = "Set a flag in the handler, and call zlog where the program checks the flag."
 
 
+class StoreMissing(StoreUnavailable):
+    """The store's directory has no store, or another one. Its disk may not be mounted."""
+
+    retryable = False
+
+
 class StoreReadOnly(ZlogError):
     """A call would have written to a store that was opened read-only. Nothing was changed."""
 

@@ -18,7 +18,7 @@ from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, from_json, tags_each
 from zlog.cli.command import Command
 from zlog.cli.exclusive import ExclusiveAppends
-from zlog.cli.input import BadInput, Input, check_readable
+from zlog.cli.input import BadInput, Input, check_readable, too_long
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import entry_size, number_option
@@ -254,9 +254,7 @@ def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
     texts = [os.fsencode(message) for message in messages]
     for number, text in enumerate(texts, start=1):
         if len(text) > bytes_max:
-            raise BadInput(
-                f"message {number}: entry of {len(text)} bytes exceeds --max-bytes ({bytes_max})"
-            )
+            raise BadInput(f"message {number}: entry of {len(text)} bytes {too_long(bytes_max)}")
     return texts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import zlog
-from zlog import CopyDiffers, Entry, ZlogError
+from zlog import CopyDiffers, Entry, StoreMissing, ZlogError
 from zlog.cli.command import Command
 from zlog.cli.names import LOG_NAME, log_argument
 from zlog.cli.output import Output, note, say
@@ -86,15 +86,18 @@ def mirror(
     were not mirrored when the mirror was promoted.
     """
     if missing:
+        if on:
+            raise click.UsageError("--missing and --follow cannot be combined")
         _list_missing(session, log, target, name or log)
         return
     failures = tail = 0
+    copied = False
     with terminable():
         while True:
             try:
                 with (
                     session.open_log(log) as source,
-                    session.of(target).connect(create=True) as store,
+                    session.of(target).connect(create=not copied) as store,
                 ):
                     for reached in zlog.mirror_log(
                         source,
@@ -105,10 +108,11 @@ def mirror(
                         mac_key=session.mac_key if target_key is None else read_key(target_key),
                         **options,
                     ):
-                        failures, tail = 0, reached
+                        failures, tail, copied = 0, reached, True
                 break
             except ZlogError as error:
-                if not (on and error.retryable):
+                returns = error.retryable or (copied and isinstance(error, StoreMissing))
+                if not (on and returns):
                     raise
                 say(f"{error}; trying again")
                 time.sleep(min(_RETRY_SECONDS * 2**failures, _RETRY_SECONDS_MAX))
@@ -136,9 +140,9 @@ def _list_missing(session: Session, log: str, target: str, name: str) -> None:
                 runs[-1][1] = item.position
         with Output() as out:
             for first, last in runs:
-                out.line(str(first) if first == last else f"{first}-{last}")
+                out.line(str(first) if first == last else f"{first}:{last + 1}")
         note(f"the mirror lacks {count:,} entries")
         if count:
             command = f"zlog --store '{source.store.url}'"
-            say(f"to read them: {command} read {log} --from {start}")
+            say(f"to read them: {command} read {log} {start}:")
             say(f"to keep them: {command} export {log} --from {start} > {log}.zlog")

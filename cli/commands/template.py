@@ -71,6 +71,8 @@ def set_(session: Session, /, pattern: str, **given: Any) -> None:
     """
     limits = {key: given.pop(key) for key in [*given] if key.startswith("retention_")}
     kept = {key.removeprefix("retention_"): limit for key, limit in limits.items()}
+    if all(each in (None, ..., (), {}, OFF) for each in [*given.values(), *kept.values()]):
+        raise click.UsageError("give at least one setting")
     with usage_errors(), session.connect(create=True) as store:
         retention = Retention(**{k: v for k, v in kept.items() if v not in (None, OFF)})
         made = set_template(store, pattern, retention=retention, timeout=session.timeout, **given)

@@ -221,6 +221,7 @@ Result<ProducerPartsReply> parts(Object& object, Head&, const DeliveryRequest& r
   ZLOG_TRY(object.omap_list(after, prefix, limits::parts_page_max, &page, &reply.more));
   if (page.empty() && reply.more) return Failure{-EIO};
   for (const auto& [key, value] : page) {
+    if (key.size() != prefix.size() + 25) return Failure{-EIO};
     Part part;
     ZLOG_TRY(from_stored(key, value.bytes, &part));
     NumberedPart& numbered = reply.parts.emplace_back();

@@ -62,7 +62,7 @@ def test_message_keeps_arbitrary_bytes(cli: Cli) -> None:
 def test_oversized_message_is_refused(inside: Inside) -> None:
     result = inside("append", "orders", "--max-bytes", "3", "-m", "abc", "-m", "abcd")
     assert result.code == 1
-    assert "message 2: entry of 4 bytes exceeds --max-bytes (3)" in result.err
+    assert "message 2: entry of 4 bytes exceeds 3 bytes" in result.err
     assert inside.ok("read", "orders") == b""
 
 
@@ -138,12 +138,12 @@ def test_steady_trickle_is_not_delayed() -> None:
         (
             ["--max-bytes", "10"],
             b"a\nb\n" + b"c" * 11 + b"\nd\n",
-            "line 3: entry of 11 bytes exceeds --max-bytes (10)",
+            "line 3: entry of 11 bytes exceeds 10 bytes",
         ),
         (
             ["--max-bytes", "10"],
             b"a\nb\n" + b"c" * 99,
-            "stdin, line 3: entry exceeds --max-bytes (10)",
+            "stdin, line 3: entry exceeds 10 bytes",
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_oversized_file_is_refused(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 100)
     result = inside("append", "orders", "--whole", "--max-bytes", "99", str(tmp_path / "large"))
     assert result.code == 1
-    assert "exceeds --max-bytes (99)" in result.err
+    assert "exceeds 99 bytes" in result.err
 
 
 def test_failure_reports_appended_entries(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:

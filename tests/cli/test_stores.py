@@ -90,7 +90,7 @@ def test_missing_store_is_not_created(tmp_path: Path, words: list[str]) -> None:
     result = Inside((tmp_path / "typo").as_uri())(*words)
     assert result.code == 6
     assert f"there is no store in {tmp_path}/typo" in result.err
-    assert "`zlog create` creates one" in result.err
+    assert "`zlog create` creates a store" in result.err
     assert not [*tmp_path.iterdir()]
 
 

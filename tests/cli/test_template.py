@@ -16,7 +16,7 @@ def test_template_is_set_and_used_by_create(inside: Inside, orders: zlog.Log) ->
     given = ["--width", "1", "--compression", "zstd", "--entry-bytes-max", "2M"]
     given += ["--hole-timeout", "never", "--retention-age", "7d", "--retention-bytes", "off"]
     inside.ok("template", "set", "web-*", *given, "--option", "team=a b")
-    options = {"compression": "zstd", "entry_bytes_max": "2097152", "hole_timeout": "none"}
+    options = {"compression": "zstd", "entry_bytes_max": "2097152", "hole_timeout": "never"}
     options |= {"retention_age_s": "604800", "team": "a b"}
     assert json.loads(inside.ok("template", "ls", "--json")) == {
         "pattern": "web-*",
@@ -34,6 +34,7 @@ def test_template_is_set_and_used_by_create(inside: Inside, orders: zlog.Log) ->
     inside.ok("template", "rm", "web-*")
     again = inside("template", "rm", "web-*")
     assert (again.code, again.err.splitlines()[0]) == (1, "zlog: there is no template 'web-*'")
+    assert inside("template", "set", "*").code == ExitCode.USAGE
     assert inside.ok("template", "ls") == b""
     assert orders.view.options == {}
 
@@ -50,7 +51,7 @@ def test_templates_are_applied_to_logs(inside: Inside, orders: zlog.Log) -> None
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--stripe-unit", "3"), ("--entry-bytes-max", "17M"), ("--option", "hole_timeout=never")],
+    [("--stripe-unit", "3"), ("--entry-bytes-max", "17M"), ("--option", "hole_timeout=none")],
 )
 @pytest.mark.usefixtures("orders")
 def test_values_are_checked_as_by_create(inside: Inside, option: str, value: str) -> None:

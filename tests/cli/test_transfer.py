@@ -134,4 +134,4 @@ def test_entries_that_were_not_mirrored_are_listed(cli: Cli, there: Cli) -> None
     assert "--missing" in refused.err
     found = cli("mirror", "orders", "--to", there.url, "--as", "copy", "--missing")
     assert found.out == b"500\n502\n"
-    assert f"zlog --store '{cli.url}' read orders --from 500" in found.err
+    assert f"zlog --store '{cli.url}' read orders 500:" in found.err

@@ -79,7 +79,7 @@ def test_changed_hole_timeout_reaches_follower(sequenced: zlog.Log) -> None:
     [
         ({"hole_timeout": -1}, "hole_timeout must be a number of seconds, 0 or more"),
         ({"entry_bytes_max": 0}, "entry_bytes_max must be 1 to 16777216"),
-        ({"options": {"hole_timeout": "never"}}, "a number of 0 or more, or 'none', not 'never'"),
+        ({"options": {"hole_timeout": "none"}}, "a number of 0 or more, or 'never', not 'none'"),
         ({"options": {"entry_bytes_max": "1M"}}, "option 'entry_bytes_max' must be 1 to 16777216"),
     ],
 )

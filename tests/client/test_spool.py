@@ -241,8 +241,25 @@ def test_directory_belongs_to_target(target: Target) -> None:
     with Spool(folder) as spool:
         spool.flush()
     assert target.entries() == [b"x"]
-    with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
+    with pytest.raises(zlog.ZlogError, match="there is no spool in"):
         Spool(target.folder / "nothing")
+    with pytest.raises(zlog.ZlogError, match="is a store of logs"):
+        Spool(target.folder / "target", target.url, "orders")
+
+
+def test_entries_wait_while_embedded_store_is_not_mounted(target: Target) -> None:
+    store, away = target.folder / "target", target.folder / "away"
+    store.rename(away)
+    with target.spool() as spool:
+        spool.append(b"0")
+        away.rename(store)
+        spool.flush()
+        store.rename(away)
+        spool.append(b"1")
+        assert spool.stat().state == "spooling"
+        away.rename(store)
+        spool.flush()
+    assert target.entries() == [b"0", b"1"]
 
 
 def test_refusing_target_blocks_spool(target: Target) -> None:

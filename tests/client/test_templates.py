@@ -54,7 +54,7 @@ def test_new_log_gets_settings_of_its_template(store: zlog.Store) -> None:
             "own": ("1", "log"),
         }
         assert log.retention == Retention(age=60)
-        assert asyncio.run(by_tasks()) == {"hole_timeout": ("none", "web-*")}
+        assert asyncio.run(by_tasks()) == {"hole_timeout": ("never", "web-*")}
         assert zlog.Log.open(store, "web-1", create=True).view == log.view
         log.reconfigure(width=4)
         assert origins(log)["width"] == ("4", "log")

@@ -28,7 +28,7 @@ COMPRESSION = "compression"
 
 HOLE_TIMEOUT = "hole_timeout"
 
-NEVER = "none"
+NEVER = "never"
 """The hole timeout of a log whose readers never fill a hole."""
 
 ENTRY_SIZE = "entry_bytes_max"

@@ -17,6 +17,7 @@ from zlog.errors import (
     InvalidEpoch,
     LimitReached,
     StaleEpoch,
+    StoreMissing,
     StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
@@ -106,7 +107,7 @@ _MEANINGS: dict[int, _Meaning] = {
     -errno.ESTALE: _Meaning(
         "the files of the store were removed or replaced while this process had them open",
         "Close the store and connect again. Its directory now contains a different store, or none.",
-        retryable=False,
+        StoreMissing,
     ),
     -errno.EUCLEAN: _Meaning(
         "data.mdb is not the database that was last written there: it was restored from"

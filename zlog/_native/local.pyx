@@ -23,7 +23,7 @@ from errno import (
 from pathlib import Path
 
 from zlog._base.refusals import from_code
-from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable, StoreUnavailable
+from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable, StoreMissing, StoreUnavailable
 
 cdef extern from "cls_zlog/host/lmdb/shared_sequencer.h" namespace "zlog" nogil:
     cdef cppclass CppSharedSequencer "zlog::SharedSequencer":
@@ -223,10 +223,10 @@ cdef check_holds_store(path):
     except OSError:
         return  # opening the store reports the error
     if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
-        raise StoreUnavailable(
+        raise StoreMissing(
             f"there is no store in {os.path.abspath(path)}",
-            hint="`zlog create` creates one. Check the URL and $ZLOG_STORE.",
-            retryable=False,
+            hint="Check the URL, $ZLOG_STORE, and whether the disk is mounted. `zlog create` creates"
+            " a store.",
         )
 
 

@@ -2,7 +2,7 @@
 
 Grants are copied before the mirror's tail is raised above their entries, and completed sequence
 numbers when the tail is above all of their entries. A mirror can thus be promoted at any time. It
-then finds all entries of a part that it has, and no number is complete if one of its entries lacks.
+then finds all entries of a part that it has, and no number is complete if an entry is missing.
 
 Source: docs/design/mirrors.md.
 """
@@ -10,7 +10,7 @@ Source: docs/design/mirrors.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from zlog._append.exactly_once import writer_ids
 from zlog._append.producer_records import SEQUENCE_ALL, SequenceKey
@@ -27,6 +27,7 @@ from zlog.errors import ClassNotLoaded, CorruptEntry, LimitReached, UnsupportedV
 from zlog.view import View
 
 _WRITERS_MAX = 65536
+_GRANTS_MAX = 4096
 
 _logger = logging.getLogger(__name__)
 
@@ -135,8 +136,8 @@ class ProducerCopy:
         for name, parts in [*self._open.items()]:
             sent = self._sent[name]
             ready = [each for part in parts if (each := _cut(part, end, sent)).grants]
-            for first in range(0, len(ready), PARTS_PAGE_MAX):
-                await self._send(self._seen[name], ready[first : first + PARTS_PAGE_MAX])
+            for some in _pages(ready):
+                await self._send(self._seen[name], some)
             sent |= {(part.sequence, part.part, grant) for part in ready for grant in part.grants}
             if all(grant.first + grant.count <= end for part in parts for grant in part.grants):
                 del self._open[name]
@@ -190,6 +191,20 @@ def _cut(part: NumberedPart, end: int, sent: set[tuple[int, int, Grant]]) -> Num
     """Return a part with the grants below ``end`` that were not sent."""
     below = [Grant(g.first, min(g.count, end - g.first)) for g in part.grants if g.first < end]
     return part._replace(grants=[g for g in below if (part.sequence, part.part, g) not in sent])
+
+
+def _pages(parts: Sequence[NumberedPart]) -> Iterator[list[NumberedPart]]:
+    """Divide parts among requests, so that none keeps its object busy for long."""
+    some: list[NumberedPart] = []
+    grants = 0
+    for part in parts:
+        if some and (len(some) == PARTS_PAGE_MAX or grants + len(part.grants) > _GRANTS_MAX):
+            yield some
+            some, grants = [], 0
+        some.append(part)
+        grants += len(part.grants)
+    if some:
+        yield some
 
 
 async def _producers(layout: Layout, deadline: Deadline) -> list[NamedProducer]:

@@ -125,7 +125,7 @@ def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
     if gap.kind is GapKind.UNWRITTEN:
         raise ZlogError(
             f"position {gap.position} is still unwritten and could not be filled",
-            hint="If the log has the hole timeout none, set the option holeTimeout.",
+            hint="If the log has the hole timeout never, set the option holeTimeout.",
         )
     if not task.options.fail_on_data_loss:
         return

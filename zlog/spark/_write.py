@@ -118,8 +118,8 @@ class Appender:
             raise ValueError(
                 "the table must have one column of type string or binary, and may have a column"
                 f" {_TAGS} of tags; it has {schema.simpleString()}. Select the column, or make one"
-                " with to_json(struct(…)). To write to several logs, omit the option log and add a"
-                f" column {_LOG}"
+                " with to_json(struct(…)). To write to several logs, add a column"
+                f" {_LOG} and do not set the option {_LOG}"
             )
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)

@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from zlog.entry import Entry, GapKind
-from zlog.errors import CorruptEntry, LimitReached, StoreUnavailable, ZlogError
+from zlog.errors import (
+    CorruptEntry,
+    LimitReached,
+    LogNotFound,
+    StoreMissing,
+    StoreUnavailable,
+    ZlogError,
+)
 from zlog.limits import ENTRY_BYTES_MAX
 from zlog.store import connect
 from zlog.sync.log import Log
@@ -83,8 +90,18 @@ class LocalLogs:
 
     def __init__(self, directory: Path, target: dict[str, str] | None) -> None:
         self.directory = directory
+        self._full = False  # whether this was logged
+        try:
+            self._open(directory, target)
+        except (LogNotFound, StoreMissing) as error:
+            hint = "Give the directory of a spool."
+            raise ZlogError(f"there is no spool in {directory}", hint=hint) from error
+
+    def _open(self, directory: Path, target: dict[str, str] | None) -> None:
         create = target is not None
         self.store = connect(directory, create=create)
+        if (names := Log.list(self.store)) and "spool" not in names:
+            raise ZlogError(f"{directory} is a store of logs", hint="Use another directory.")
         options = None if target is None else {"id": uuid.uuid4().hex, **target}
         opened = (
             Log.open(
@@ -174,7 +191,9 @@ class LocalLogs:
                 count = len(batch.entries)
                 self._set(state, dropped=state["dropped"] + count, dropped_to=batch.end)
                 self.records.trim_to(batch.end)
-            _logger.warning("the spool %s is full: dropped %d entries", self.directory, count)
+            if not self._full:
+                self._full = True
+                _logger.warning("the spool %s is full and drops its oldest entries", self.directory)
 
     def state(self) -> dict[str, Any]:
         """Return the number of dropped entries, the position after them, and the last error."""
@@ -186,7 +205,7 @@ class LocalLogs:
         """Record the last error, or a success. A full disk may prevent this."""
         new = {"error": "", "hint": "", "retryable": True}
         if error is not None:
-            new = {"error": str(error), "hint": error.hint, "retryable": error.retryable}
+            new = {"error": str(error), "hint": error.hint, "retryable": passes(error)}
         with contextlib.suppress(ZlogError), self.locked():
             state = self.state()
             if state != {**state, **new}:
@@ -218,6 +237,11 @@ class LocalLogs:
             error=state["error"],
             hint=state["hint"],
         )
+
+
+def passes(error: ZlogError) -> bool:
+    """Whether an error may pass by itself. The disk of an embedded store may be mounted later."""
+    return error.retryable or isinstance(error, StoreMissing)
 
 
 def open_lock(path: Path) -> IO[str]:

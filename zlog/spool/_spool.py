@@ -38,6 +38,7 @@ from zlog.spool._local import (
     SpoolEntry,
     SpoolStat,
     open_lock,
+    passes,
     size_of,
 )
 from zlog.spool._queue import Queue
@@ -235,9 +236,9 @@ class Spool:
                 except ZlogError as error:
                     self._direct = False
                     self._failed(error)
-                    if not error.retryable:
+                    if not passes(error):
                         raise
-            elif self._error is not None and not self._error.retryable:
+            elif self._error is not None and not passes(self._error):
                 raise copy.copy(self._error)
             self._local.make_space(
                 self._bytes_max - sum(map(size_of, entries)), drop=self._drop == "drop"
@@ -381,9 +382,10 @@ class Spool:
             ZlogError: the target refuses the entries.
         """
         end = None if timeout is None else time.monotonic() + timeout
+        self._tried.wait(timeout)
         while not self._queue.empty or self._local.batch() is not None:
             error = self._error
-            if error is not None and not error.retryable:
+            if error is not None and not passes(error):
                 raise copy.copy(error)
             if end is not None and time.monotonic() >= end:
                 raise StoreTimeout(
