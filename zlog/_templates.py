@@ -19,7 +19,13 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
 from zlog._base.names import TEMPLATES_OBJECT
-from zlog._base.options import FROM_TEMPLATE, MIRROR_OF, PROMOTED_FROM, check_options
+from zlog._base.options import (
+    FROM_TEMPLATE,
+    MIRROR_OF,
+    PROMOTED_FROM,
+    check_options,
+    check_unreserved,
+)
 from zlog._catalog.head import Head
 from zlog._layout.views import backoff
 from zlog.errors import ClassNotLoaded, LimitReached, LogNotFound
@@ -30,7 +36,6 @@ from zlog.view import OPEN_END, Stripe, View
 _HEAD_NAME = "templates"
 _LOG_ID = 0
 _SHOWN_APART = {FROM_TEMPLATE, PROMOTED_FROM}
-_RESERVED = {MIRROR_OF, *_SHOWN_APART}
 _TEMPLATES_MAX = 128
 _WILDCARDS = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 
@@ -61,8 +66,9 @@ class Template:
         check_pattern(self.pattern)
         LogOptions(self.width, self.stripe_unit)  # checks them
         check_options(self.options)
-        if reserved := _RESERVED & {*self.options}:
-            raise ValueError(f"option {reserved.pop()!r} is reserved for zlog")
+        check_unreserved(self.options)
+        if FROM_TEMPLATE in self.options:
+            raise ValueError(f"option {FROM_TEMPLATE!r} is reserved for zlog")
         if len(self.encode().encode()) > OPTION_VALUE_BYTES_MAX:
             raise ValueError(f"a template has at most {OPTION_VALUE_BYTES_MAX} bytes as JSON")
 

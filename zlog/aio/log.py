@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from zlog._append.ownership import open_to_all, set_read_only
 from zlog._append.quota import WriterLimits
 from zlog._audit.check import Checker, Progress
-from zlog._base.deadline import Timeout
-from zlog._base.io import deadline_of
+from zlog._base.deadline import Deadline, Timeout
+from zlog._base.io import Io, deadline_of
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
 from zlog._base.options import check_unreserved
@@ -33,6 +33,20 @@ from zlog.view import View
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+T = TypeVar("T")
+
+
+async def in_store(
+    store: Store, timeout: float | None, work: Callable[[Io, Deadline], Coroutine[Any, Any, T]]
+) -> T:
+    """Run work that needs a store but no open log."""
+    io = AsyncioIo(store)
+    try:
+        return await drive(work(io, deadline_of(io, timeout)))
+    finally:
+        await drive(io.close())
 
 
 class Log(Writing):
@@ -185,11 +199,9 @@ class Log(Writing):
             after: return only names above this name, to list the logs in pages.
             count: the maximum number of names; None means all.
         """
-        io = AsyncioIo(store)
-        try:
-            return await drive(list_logs(io, deadline_of(io, timeout), after=after, count=count))
-        finally:
-            await drive(io.close())
+        return await in_store(
+            store, timeout, lambda io, by: list_logs(io, by, after=after, count=count)
+        )
 
     @staticmethod
     async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
@@ -198,11 +210,7 @@ class Log(Writing):
         Raises:
             LogNotFound: the log does not exist.
         """
-        io = AsyncioIo(store)
-        try:
-            await drive(remove_log(io, name, deadline_of(io, timeout)))
-        finally:
-            await drive(io.close())
+        await in_store(store, timeout, lambda io, by: remove_log(io, name, by))
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
         """Fill an unwritten position, so that readers can pass it. It is safe to repeat this.

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from zlog import _templates
-from zlog._base.deadline import Deadline, Timeout
-from zlog._base.io import Io, deadline_of
+from zlog._base.deadline import Timeout
 from zlog._base.log_options import LogOptions
 from zlog._base.options import FROM_TEMPLATE, SETTINGS
-from zlog._io.aio import AsyncioIo, drive
+from zlog._io.aio import drive
 from zlog._layout.reconfigure import reconfigure
 from zlog._lifecycle import default_stripe_unit
 from zlog._templates import Template as Template
 from zlog._trim.retention import Retention
-from zlog.aio.log import Log
+from zlog.aio.log import Log, in_store
 from zlog.limits import TIMEOUT_SECONDS, WIDTH_DEFAULT
 from zlog.store import Store
 from zlog.view import View
-
-T = TypeVar("T")
 
 
 class Setting(NamedTuple):
@@ -89,7 +86,9 @@ async def set_template(
     given = stripe_bytes, stripe_records, compression, both, hole_timeout, entry_bytes_max
     new = LogOptions(width, stripe_unit, *given)
     template = Template(pattern, width, stripe_unit, new.applied_to({}))
-    await _run(store, timeout, lambda io, by: _templates.change_template(io, pattern, template, by))
+    await in_store(
+        store, timeout, lambda io, by: _templates.change_template(io, pattern, template, by)
+    )
     return template
 
 
@@ -97,14 +96,14 @@ async def list_templates(
     store: Store, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> list[Template]:
     """Return the templates of a store, ordered by pattern."""
-    return await _run(store, timeout, _templates.read_templates)
+    return await in_store(store, timeout, _templates.read_templates)
 
 
 async def remove_template(
     store: Store, pattern: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> bool:
     """Remove a template. Returns False if none has this pattern. Existing logs do not change."""
-    return await _run(
+    return await in_store(
         store, timeout, lambda io, by: _templates.change_template(io, pattern, None, by)
     )
 
@@ -151,13 +150,3 @@ def settings_of(view: View, store: Store) -> list[Setting]:
         return Setting(name, value, "default" if is_default else "log")
 
     return [setting(name) for name in dict.fromkeys((*defaults, *sorted(own)))]
-
-
-async def _run(
-    store: Store, timeout: float | None, work: Callable[[Io, Deadline], Coroutine[Any, Any, T]]
-) -> T:
-    io = AsyncioIo(store)
-    try:
-        return await drive(work(io, deadline_of(io, timeout)))
-    finally:
-        await drive(io.close())
