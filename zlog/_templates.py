@@ -151,7 +151,7 @@ async def template_of(io: Io, name: str, deadline: Deadline) -> Template | None:
 
 
 async def with_template(io: Io, name: str, new: LogOptions, deadline: Deadline) -> LogOptions:
-    """Complete the options of a new log from its template, and record what the log has from it.
+    """Complete the options of a new log from its template, and record which ones.
 
     A mirror has no template, because its settings come from its source.
     """

@@ -74,8 +74,8 @@ async def set_template(
             match a log's name, the one whose pattern is the name applies, else the one with the
             most characters that are not wildcards, else the first in order.
         width, stripe_unit, stripe_bytes, stripe_records, compression, options, hole_timeout,
-            entry_bytes_max: see :meth:`zlog.aio.Log.create`. What is not given here gets its
-            default, and what is given when a log is created overrides the template.
+            entry_bytes_max: see :meth:`zlog.aio.Log.create`. A setting that is not given
+            here gets its default. Creating a log with another value overrides the template.
         retention: the retention of the logs.
 
     Raises:

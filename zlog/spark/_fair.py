@@ -10,7 +10,7 @@ def fair_shares(
 ) -> dict[str, float]:
     """Return how much of each log fits into a batch.
 
-    Logs that want less than an equal share get what they want, and the others divide the rest
+    Logs that want less than an equal share get all of it, and the others divide the rest
     equally. If there is not enough for one entry of each log, the logs take turns.
 
     Args:

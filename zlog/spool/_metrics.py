@@ -42,5 +42,5 @@ def spool_metrics(stats: Iterable[SpoolStat] | None = None) -> Iterator[Metric]:
 
 def _open_stats() -> Iterator[SpoolStat]:
     for spool in [*open_spools]:
-        with contextlib.suppress(ZlogError):  # it may be closed meanwhile, or its disk may fail
+        with contextlib.suppress(ZlogError):  # it may be closed by then, or its disk may fail
             yield spool.stat()
