@@ -69,6 +69,7 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<stripe::stat>>(), "stat", reads);
   v(Handler<entered<stripe::remove>>(), "remove", changes);
   // the head object
+  v(Handler<entered<stripe::freeze>>(), "freeze", changes);
   v(Handler<head::create>(), "head_create", adds);
   v(Handler<entered<head::epoch_next>>(), "epoch_next", changes);
   v(Handler<entered<head::epoch_read>>(), "epoch_read", reads);

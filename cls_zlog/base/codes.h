@@ -28,6 +28,7 @@ enum Code : int {
   kLost = 28,           // the entry at this position is damaged or lost
   kBeyondTail = 29,     // this is the highest recorded tail
   kSameId = 30,         // the append here has the same id, length and checksum; compare the data
+  kFrozen = 31,         // the stripe is frozen; only trim_to trims positions from this one on
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.

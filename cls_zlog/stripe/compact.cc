@@ -300,6 +300,7 @@ Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
 }
 
 Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request) {
+  ZLOG_TRY(header.check_thawed());
   if (!header.tagged) return CompactReply{{request.end}, 0};
   return Compaction(object, header, request).run();
 }

@@ -34,6 +34,7 @@ struct Header {
   uint64_t indexed = 0;             // the index of tags covers positions below this one
   uint32_t unindexed_tags = 0;      // tags of entries from there on
   uint32_t unindexed_records = 0;   // records from there on
+  bool frozen = false;              // positions are no longer trimmed one by one
   wire::Further further;
 
   ZLOG_FIELDS(v) {
@@ -57,6 +58,7 @@ struct Header {
     v("indexed", indexed, wire::position_or_end().since(6));
     v("unindexed_tags", unindexed_tags, wire::any().since(6));
     v("unindexed_records", unindexed_records, wire::any().since(6));
+    v("frozen", frozen, wire::any().since(7).heed());
   }
   bool valid() const {
     if (residue >= stride || !is_unit(stripe_unit)) return false;
@@ -71,7 +73,7 @@ struct Header {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
            holes.accounted >= other.holes.accounted && tagged >= other.tagged &&
-           indexed >= other.indexed;
+           indexed >= other.indexed && frozen >= other.frozen;
   }
 
   // Returns -ENOENT if the object does not exist or was never sealed.
@@ -123,6 +125,9 @@ struct Header {
     if (request_epoch >= epoch) return {};
     return {kStaleEpoch, epoch};
   }
+
+  // Returns 0, or kFrozen if only trim_to may trim positions.
+  Failure check_thawed() const { return frozen ? Failure{kFrozen, trim_point} : Failure{}; }
 
   // Marks positions as used.
   void use(const Span& span) {

@@ -49,9 +49,15 @@ Result<HighestReply> max_position(Object&, const Header& header, const HighestRe
 }
 
 Result<StatReply> stat(Object&, const Header& header, const EpochRequest&) {
-  return StatReply{header.epoch,   header.taken(),     header.trim_point,    header.entries,
-                   header.bytes,   header.records,     header.stream_end,    header.stride,
-                   header.residue, header.stripe_unit, header.stored_bytes()};
+  return StatReply{header.epoch,   header.taken(),     header.trim_point,     header.entries,
+                   header.bytes,   header.records,     header.stream_end,     header.stride,
+                   header.residue, header.stripe_unit, header.stored_bytes(), header.frozen};
+}
+
+Result<Empty> freeze(Object& object, Header& header, const EpochRequest&) {
+  if (header.frozen) return Empty();
+  header.frozen = true;
+  return failure_of(header.save(object));
 }
 
 Result<Empty> remove(Object& object, Header&, const EpochRequest&) {

@@ -63,7 +63,8 @@ Result<CountReply> count(Object& object, const Header& header, const RangeReques
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 
 // Trims positions and frees their data. Returns kUnreadable (with the first such position) if a
-// record of a later version covers a position, and -E2BIG if the positions are in too many records.
+// record of a later version covers a position, -E2BIG if the positions are in too many records, and
+// kFrozen (with the trim point) if the object is frozen and a position is not below the trim point.
 Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 
 // Returns the tags of the entries in a range.
@@ -72,7 +73,8 @@ Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
 
 // Trims the entries at some positions and frees their data. Then merges records that are completely
 // inside a range into fewer records, without the ids of trimmed entries. Fills, and records that
-// are damaged or of a later version, stay as they are.
+// are damaged or of a later version, stay as they are. Returns kFrozen (with the trim point) if the
+// object is frozen.
 Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request);
 
 // Trims every position below the requested one. After the first call, readers and writers see all
@@ -86,6 +88,10 @@ Result<HighestReply> max_position(Object& object, const Header& header,
                                   const HighestRequest& request);
 
 Result<StatReply> stat(Object& object, const Header& header, const EpochRequest& request);
+
+// Freezes the object permanently. A frozen object neither trims single positions nor compacts. If a
+// stripe has no unwritten positions, a copy of it therefore stays correct above the trim point.
+Result<Empty> freeze(Object& object, Header& header, const EpochRequest& request);
 
 // Removes the object. Only a seal with `create` creates it again.
 Result<Empty> remove(Object& object, Header& header, const EpochRequest& request);

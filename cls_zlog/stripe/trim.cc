@@ -101,6 +101,7 @@ Result<Empty> trim(Object& object, Header& header, const TrimRequest& request) {
   const std::vector<uint64_t> positions(
       std::lower_bound(asked.begin(), asked.end(), header.trim_point), asked.end());
   if (positions.empty()) return Empty();
+  ZLOG_TRY(header.check_thawed());
   ZLOG_TRY(header.take(positions.back()));
   bool lost = false;
   ZLOG_TRY(check_readable(object, header, positions, &lost));

@@ -39,7 +39,7 @@ struct MoreReply {
   ZLOG_FIELDS(v) { v("more", more); }
 };
 
-// The request of stat, remove and head_remove.
+// The request of stat, remove, freeze and head_remove.
 struct EpochRequest {
   uint64_t epoch = 0;
 
@@ -288,6 +288,7 @@ struct StatReply {
   uint32_t residue = 0;
   uint32_t stripe_unit = 1;
   std::optional<uint64_t> stored_bytes;  // size of the stored data
+  bool frozen = false;
 
   ZLOG_FIELDS(v) {
     v("object_epoch", object_epoch);
@@ -301,6 +302,7 @@ struct StatReply {
     v("residue", residue);
     v("stripe_unit", stripe_unit, wire::any().since(2));
     v("stored_bytes", stored_bytes, wire::any().since(3));
+    v("frozen", frozen, wire::any().since(4));
   }
 };
 

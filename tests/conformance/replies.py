@@ -43,6 +43,7 @@ class Code(IntEnum):
     LOST = 28
     BEYOND_TAIL = 29
     SAME_ID = 30
+    FROZEN = 31
 
 
 class State(IntEnum):
@@ -174,6 +175,7 @@ class Stat:
     residue: int = 0
     stripe_unit: int = 1
     stored_bytes: int | None = field(default=None, compare=False)
+    frozen: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,15 +223,16 @@ _REFUSALS: dict[str, set[Code]] = {
     "tags_check": _STALE,
     "tags_rebuild": _STALE,
     "tags_list": _STALE,
-    "compact": _STALE,
+    "compact": {Code.FROZEN, *_STALE},
     "verify": _STALE,
     "count": _STALE,
     "fill": _TAKEN,
-    "trim": {Code.UNREADABLE, *_BEYOND},
+    "trim": {Code.UNREADABLE, Code.FROZEN, *_BEYOND},
     "trim_to": {Code.UNREADABLE, *_STALE},
     "max_position": _STALE,
     "stat": _STALE,
     "remove": _STALE,
+    "freeze": _STALE,
     "tail_raise": _BEYOND,
     "trim_point_raise": {Code.HELD_BY_CURSOR, Code.BEYOND_TAIL},
     "view_propose": {Code.INVALID_EPOCH, *_STALE},

@@ -69,6 +69,11 @@ _MEANINGS: dict[int, _Meaning] = {
         " (docs/operating.md).",
         CorruptEntry,
     ),
+    Code.FROZEN: _Meaning(
+        "the stripe was frozen to offload it to a file",
+        "Trim everything below a position instead (`zlog trim --to`).",
+        ZlogError,
+    ),
     Code.REQUEST_TOO_NEW: _Meaning(
         "the store's object class is older than this zlog",
         "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/upgrading.md).",
