@@ -5,6 +5,7 @@
 #include "cls_zlog/head/cursors.h"
 #include "cls_zlog/head/directory.h"
 #include "cls_zlog/head/head.h"
+#include "cls_zlog/head/offloads.h"
 #include "cls_zlog/head/producers.h"
 #include "cls_zlog/head/retention.h"
 #include "cls_zlog/head/stripe_index.h"
@@ -68,8 +69,8 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<stripe::max_position>>(), "max_position", reads);
   v(Handler<entered<stripe::stat>>(), "stat", reads);
   v(Handler<entered<stripe::remove>>(), "remove", changes);
-  // the head object
   v(Handler<entered<stripe::freeze>>(), "freeze", changes);
+  // the head object
   v(Handler<head::create>(), "head_create", adds);
   v(Handler<entered<head::epoch_next>>(), "epoch_next", changes);
   v(Handler<entered<head::epoch_read>>(), "epoch_read", reads);
@@ -81,6 +82,10 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<stripe_index::read>>(), "stripes_read", reads);
   v(Handler<entered<stripe_index::pending>>(), "stripes_loose", reads);
   v(Handler<entered<stripe_index::forget>>(), "stripe_forget", changes);
+  // offloaded stripes, on the head object
+  v(Handler<entered<offloads::put>>(), "offload_put", changes);
+  v(Handler<entered<offloads::list>>(), "offload_list", reads);
+  v(Handler<entered<offloads::forget>>(), "offload_forget", changes);
   // the directory object
   v(Handler<directory::add>(), "directory_add", adds);
   v(Handler<directory::remove>(), "directory_remove", changes);

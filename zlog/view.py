@@ -151,6 +151,7 @@ class View:
         read_only: whether the log takes no appends.
         writer: the only client that may append; None if the log is not exclusive.
         mac: how entries are authenticated; None if they are not.
+        offloads: whether ended stripes may be in files instead of objects. It is never unset.
         options: settings that are stored with the log.
         trim_point: positions below it were trimmed when the view was read.
         tail_floor: a lower bound of the tail, from when the view was read. In an earlier epoch a
@@ -171,6 +172,7 @@ class View:
     read_only: bool = False
     writer: ExclusiveWriter | None = None
     mac: EntryMac | None = None
+    offloads: bool = False
 
     @property
     def mirror(self) -> bool:
@@ -245,8 +247,8 @@ class View:
             f"View(epoch={self.epoch}, log={self.log!r}, log_id={self.log_id:#018x},"
             f" sequencer={self.sequencer!r}, stripes={self.stripes!r}, removed={self.removed},"
             f" read_only={self.read_only}, writer={self.writer!r}, mac={self.mac!r},"
-            f" options={dict(self.options)}, trim_point={self.trim_point},"
-            f" tail_floor={self.tail_floor})"
+            f" offloads={self.offloads}, options={dict(self.options)},"
+            f" trim_point={self.trim_point}, tail_floor={self.tail_floor})"
         )
 
     def encode(self) -> bytes:
@@ -268,6 +270,7 @@ class View:
             self.read_only,
             [] if self.writer is None else [_encode_writer(self.writer)],
             macs,
+            self.offloads,
             self.further,
         )
 
@@ -298,6 +301,7 @@ class View:
             read_only=view.read_only,
             writer=_decode_writer(view.writer[0]) if view.writer else None,
             mac=EntryMac(mac.key_id.hex(), mac.algorithm, mac.further) if mac else None,
+            offloads=view.offloads,
         )
 
 

@@ -17,7 +17,7 @@ enum Code : int {
   kHeldByCursor = 17,    // a cursor is at this position, which is lower
   kBelowTrimPoint = 18,  // the position is below this trim point
   kNotFound = 19,  // no such cursor, producer or part exists; for a producer, the next incarnation
-  kExists = 20,    // the cursor already exists, at this position
+  kExists = 20,    // the cursor is at this position; or the stripe with this id has another file
   kSuperseded = 21,     // this newer attempt, producer incarnation or version exists
   kSequenceDone = 22,   // the sequence number is complete; this is the first incomplete one
   kLimitReached = 23,   // the request would exceed this limit

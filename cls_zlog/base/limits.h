@@ -74,6 +74,12 @@ constexpr uint32_t retention_bytes_max = 8192;     // bytes of a log's retention
 constexpr uint32_t option_key_bytes_max = 128;     // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 
+// Records of offloaded stripes.
+constexpr uint32_t offloads_page_max = 128;       // records in one offload_list reply
+constexpr uint32_t offload_segments_max = 4096;   // segments of one record
+constexpr uint32_t offload_url_bytes_max = 1024;  // bytes of a file's URL
+constexpr uint32_t sha256_bytes = 32;             // bytes of a file's checksum
+
 // Physical layout of a stripe object (layout.cc).
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
 // The size of an object's bytestream. Ceph's own limit (osd_max_object_size) is 128 MiB.

@@ -57,7 +57,8 @@ struct Succession {
 // Returns whether `next` is a valid successor of `base`, which is nullptr for the log's first view.
 // `next` must have the stripes of `base`, but may leave out some of the first ones. It may end the
 // last stripe and add a new one, whose id is the new epoch. An ended stripe without positions must
-// be left out. The first view has one stripe, from position 0. A removed log stays removed.
+// be left out. The first view has one stripe, from position 0. A removed log stays removed, and
+// offloads stay allowed.
 bool may_follow(const View& next, const View* base, Succession* out) {
   const Stripe& last = next.stripes.back();
   const bool makes = last.id == next.epoch;
@@ -65,6 +66,7 @@ bool may_follow(const View& next, const View* base, Succession* out) {
   if (base == nullptr) return makes && next.stripes.size() == 1 && last.start == 0;
   if (next.log_id != base->log_id) return false;
   if (base->state == LogState::kRemoved && next.state != LogState::kRemoved) return false;
+  if (base->offloads && !next.offloads) return false;
   std::vector<Stripe> all = base->stripes;
   if (makes) {
     Stripe ended = all.back();
@@ -118,6 +120,13 @@ Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
 }
 
 }  // namespace
+
+Failure load_newest(Object& object, const Head& head, View* out) {
+  Newest newest;
+  ZLOG_TRY(load_newest(object, head, &newest));
+  if (head.newest != 0) *out = std::move(newest.view);
+  return {};
+}
 
 std::string newest_key(const Head& head) {
   return head.newest == 0 ? std::string() : kViews.key(head.newest);

@@ -49,6 +49,9 @@ Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewRead
 // view's epoch) if the newest view lacks this mark, or if its epoch differs from the request's.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
+// Loads the newest view. `out` does not change if the head has no view.
+Failure load_newest(Object& object, const Head& head, View* out);
+
 // Returns the key of the newest view; empty if the head has no view.
 std::string newest_key(const Head& head);
 

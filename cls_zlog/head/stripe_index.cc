@@ -57,6 +57,10 @@ Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made) {
   return {object.omap_remove(key)};
 }
 
+Failure find(Object& object, uint64_t end, Stripe* out) {
+  return kArchived.get(object, kArchived.key(end - 1), out);
+}
+
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point) {
   const bool empty = stripe.end <= std::max(trim_point, stripe.start);
   if (empty) return announce(object, stripe.id, stripe.width);

@@ -39,6 +39,9 @@ Failure announce(Object& object, uint64_t id, uint32_t width);
 // the view adds, or nullptr. Returns -EINVAL if `made` was not announced with this width.
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 
+// Loads the archived stripe that ends at `end`. Returns -ENOENT if there is none.
+Failure find(Object& object, uint64_t end, Stripe* out);
+
 // Records a stripe that the views no longer contain. It becomes pending if it is empty or
 // completely below the trim point, and is archived otherwise.
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point);

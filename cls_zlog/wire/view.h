@@ -75,6 +75,7 @@ struct View {
   bool read_only = false;               // no client appends
   std::vector<ExclusiveWriter> writer;  // at most one; none: any client may append
   std::vector<EntryMac> mac;            // at most one; none: entries have no MACs
+  bool offloads = false;                // ended stripes may be in files (head/offloads.h)
   wire::Further further;
 
   ZLOG_FIELDS(v) {
@@ -87,6 +88,7 @@ struct View {
     v("read_only", read_only, wire::any().since(2).heed());
     v("writer", writer, wire::at_most(1).since(2).heed());
     v("mac", mac, wire::at_most(1).since(3).heed());
+    v("offloads", offloads, wire::any().since(4).heed());
   }
   bool valid() const;
 

@@ -29,6 +29,7 @@ _CODECS: dict[str, tuple[Callable[[Any], bytes], Callable[[Reader], Any]]] = {
     "u64": (wire.u64, Reader.u64),
     "u8, u64": (lambda v: wire.u8(v is not None) + wire.u64(v or 0), Reader.optional_u64),
     "u8[16]": (bytes, lambda reader: reader.take(16)),
+    "u8[32]": (bytes, lambda reader: reader.take(32)),
     "string": (wire.blob, Reader.blob),
     "text": (wire.text, Reader.text),
     "names": (wire.text, Reader.text),

@@ -238,6 +238,8 @@ _REFUSALS: dict[str, set[Code]] = {
     "view_propose": {Code.INVALID_EPOCH, *_STALE},
     "head_remove": {Code.INVALID_EPOCH},
     "stripe_forget": {Code.INVALID_EPOCH},
+    "offload_put": {Code.BELOW_TRIM_POINT, Code.EXISTS},
+    "offload_forget": {Code.EXISTS},
     "cursor_commit": {Code.LIMIT_REACHED, *_OF_CURSORS},
     "cursor_read": {Code.NOT_FOUND},
     "cursor_remove": {Code.NOT_FOUND},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from . import wire, zstd
@@ -53,6 +53,7 @@ class View:
     read_only: bool = False
     writer: tuple[Any, ...] = ()
     mac: tuple[Any, ...] = ()
+    offloads: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,18 +103,18 @@ def write(
     if crcs is None:
         crcs = [wire.entry_crc(e.position, e.data) for e in entries]
     runs, numbers = (striping, [e.position for e in entries]), [e.number - base for e in entries]
-    fields = (epoch, timestamp, writer, base, runs, ends, crcs, numbers)
+    given = (epoch, timestamp, writer, base, runs, ends, crcs, numbers)
     size = in_block or max(1, len(entries))
     blocks = [entries[i : i + size] for i in range(0, len(entries), size)]
     plain = [b"".join(entry.data for entry in block) for block in blocks]
     tags = tag_columns([entry.tags for entry in entries])
     compat = 3 if tags[0] else 1
     if not in_block or not all(plain):
-        columns = request("write", *fields, 0, (), *tags, compat=compat)
+        columns = request("write", *given, 0, (), *tags, compat=compat)
         return columns + _padding(len(columns), end) + b"".join(plain)
     stored = [zstd.pack(each) for each in plain]
     rows = [(len(b), len(s), wire.crc32c(s)) for b, s in zip(blocks, stored, strict=True)]
-    columns = request("write", *fields, ZSTD, rows, *tags, compat=max(compat, 2))
+    columns = request("write", *given, ZSTD, rows, *tags, compat=max(compat, 2))
     return columns + b"".join(stored)
 
 
@@ -134,7 +135,7 @@ def _padding(offset: int, data_bytes: int) -> bytes:
 
 def view(value: View) -> bytes:
     """A view's bytes, as stored and as proposed."""
-    rest = value.sequencer, value.stripes, value.options, value.read_only, value.writer, value.mac
+    rest = [getattr(value, each.name) for each in fields(View)[3:]]
     return encode("View", value.epoch, value.log_id, value.removed, *rest)
 
 

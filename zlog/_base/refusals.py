@@ -179,6 +179,8 @@ _PURPOSES = (
     ("delivery_.*", "append exactly once to"),
     ("producer_.*", "copy the producers of"),
     ("retention_.*", "read or store the retention state of"),
+    ("freeze|offload_put|offload_forget", "offload a stripe of"),
+    ("offload_list", "find the offloaded stripes of"),
     ("read|select|count", "read"),
     ("verify|stat|tags_check", "examine"),
     ("write", "append to"),

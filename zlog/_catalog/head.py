@@ -17,6 +17,7 @@ from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
 _STRIPES_PER_READ = 1024
+_OFFLOADS_PER_READ = 128
 
 
 class HeadState(NamedTuple):
@@ -183,6 +184,40 @@ class Head:
         """Forget a pending stripe that has no objects, if its view can no longer be proposed."""
         request = messages.stripe_forget(log_id, id)
         await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
+
+    async def offload_put(self, log_id: int, record: messages.Offload, deadline: Deadline) -> Code:
+        """Record that an ended stripe was copied to a file, or advance the state of its record.
+
+        A new record must have the state 1 (written). Returns OK, also if the record already has
+        this state or a higher one, BELOW_TRIM_POINT if the stripe is completely trimmed, or EXISTS
+        if it is recorded with another file.
+        """
+        request = messages.offload_put(log_id, *record)
+        refusals = (Code.BELOW_TRIM_POINT, Code.EXISTS)
+        return Code((await self.call("offload_put", request, deadline, *refusals)).code)
+
+    async def offload_list(
+        self, log_id: int, position: int, deadline: Deadline
+    ) -> list[messages.Offload]:
+        """Return the records of offloaded stripes that end above ``position``, ascending."""
+        found: list[messages.Offload] = []
+        more = True
+        while more:
+            request = messages.offload_list(log_id, position, _OFFLOADS_PER_READ)
+            reply = await self.call("offload_list", request, deadline)
+            more, records = messages.offload_list_reply(reply.payload)
+            found += records
+            position = found[-1].end if found else position
+        return found
+
+    async def offload_forget(self, log_id: int, end: int, url: bytes, deadline: Deadline) -> Code:
+        """Forget the removed file of a completely trimmed stripe, which ends at ``end``.
+
+        Returns OK, also if there is no record, or EXISTS if the stripe is recorded with another
+        file.
+        """
+        request = messages.offload_forget(log_id, end, url)
+        return Code((await self.call("offload_forget", request, deadline, Code.EXISTS)).code)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
         """Remove the head object if its newest view has this epoch and is marked as removed."""
