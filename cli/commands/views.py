@@ -49,6 +49,7 @@ def view_fields(view: View) -> dict[str, object]:
         "sequencer": view.sequencer,
         **appender_fields(view),
         "removed": view.removed,
+        "offloads": view.offloads,
         "stripes": [stripe_fields(stripe) for stripe in view.stripes],
         "options": dict(view.options),
     }

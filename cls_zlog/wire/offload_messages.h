@@ -12,9 +12,9 @@ namespace zlog {
 
 // How far a stripe is offloaded. The values are on the wire and on disk.
 enum class OffloadState : unsigned char {
-  kWritten = 1,  // the file is complete, but nobody reads it yet
-  kPlaced = 2,   // readers may use the file; the stripe's objects may be removed
-  kRemoved = 3,  // the stripe's objects were removed
+  kWritten = 1,  // the file is complete; readers use the objects
+  kPlaced = 2,   // readers use the file; the objects may be removed
+  kRemoved = 3,  // the objects were removed
 };
 
 // Consecutive positions of an offloaded stripe, which begin where the previous segment ends.

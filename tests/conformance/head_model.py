@@ -13,7 +13,7 @@ from .messages import STRUCTS
 from .model import EPOCH_MAX, EPOCHS_AHEAD_MAX, POSITION_MAX, WIDTH_MAX
 from .producers_model import PRODUCERS_MAX, Delivery, ProducersModel, Source, valid_name
 from .replies import Answer, Code, answered
-from .requests import ADVANCE, CREATE, SET, TIME, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, TIME, Offload, Part, StripeView, View
 from .wire import OPEN_END
 
 OBJECT_TAIL_MAX = 2**24
@@ -21,6 +21,9 @@ PAGE_VIEWS_MAX = 1024
 CURSORS_MAX = 1024
 RETENTION_BYTES_MAX = 8192
 PAGE_STRIPES_MAX = 1024
+PAGE_OFFLOADS_MAX = 128
+OFFLOAD_URL_BYTES_MAX = 1024
+OFFLOAD_SEGMENTS_MAX = 4096
 STRIPES_MOVED_MAX = 256
 VIEW_STRIPES_MAX = 32
 VIEWS_KEPT_MAX = 128
@@ -49,6 +52,8 @@ class HeadModel(ProducersModel):
     archived: list[StripeView] = field(default_factory=list)
     loose: dict[int, int] = field(default_factory=dict)
     """Width by id."""
+    offloads: dict[int, Offload] = field(default_factory=dict)
+    """By end."""
 
     @property
     def newest(self) -> int:
@@ -247,7 +252,7 @@ class HeadModel(ProducersModel):
         if not self.views:
             return [] if makes and len(view.stripes) == 1 and last.start == 0 else None
         base = self.views[-1]
-        if base.removed and not view.removed:
+        if (base.removed and not view.removed) or (base.offloads and not view.offloads):
             return None
         stripes, empty = list(base.stripes), []
         if makes:
@@ -284,6 +289,49 @@ class HeadModel(ProducersModel):
         self.loose.pop(id, None)
         return _OK
 
+    def offload_put(self, record: Offload, log_id: int = 7) -> Answer:
+        """offload_put: one file for each ended stripe, whose state only goes up."""
+        if refusal := self._refusal(_sound_offload(record), log_id):
+            return refusal
+        view = self.views[-1] if self.views else None
+        if view is not None and view.removed:
+            return _MISSING
+        if view is None or not view.offloads:
+            return _INVALID
+        if record.end <= self.trim_point:
+            return Answer(Code.BELOW_TRIM_POINT, self.trim_point)
+        if record[:3] not in [stripe[:3] for stripe in (*self.archived, *view.stripes)]:
+            return _INVALID
+        known = self.offloads.get(record.end)
+        if known is None and record.state != 1:
+            return _INVALID
+        if known and (known.url, *known[5:7]) != (record.url, *record[5:7]):
+            return Answer(Code.EXISTS, known.id)
+        if known is None or record.state > known.state:
+            self.offloads[record.end] = (known or record)._replace(state=record.state)
+        return _OK
+
+    def offload_list(self, position: int, count_max: int = 100, log_id: int = 7) -> Answer:
+        """offload_list: records that end above `position`."""
+        sound = 1 <= count_max <= PAGE_OFFLOADS_MAX and position <= POSITION_MAX
+        if refusal := self._refusal(sound, log_id, reads=True):
+            return refusal
+        found = [each for end, each in sorted(self.offloads.items()) if end > position]
+        return answered("offload_list", len(found) > count_max, tuple(found[:count_max]))
+
+    def offload_forget(self, end: int, url: bytes, log_id: int = 7) -> Answer:
+        """offload_forget: once the stripe is trimmed."""
+        sound = 1 <= end <= POSITION_MAX + 1 and 1 <= len(url) <= OFFLOAD_URL_BYTES_MAX
+        if refusal := self._refusal(sound, log_id):
+            return refusal
+        if end > self.trim_point:
+            return _INVALID
+        known = self.offloads.get(end)
+        if known and known.url != url:
+            return Answer(Code.EXISTS, known.id)
+        self.offloads.pop(end, None)
+        return _OK
+
     def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
         """view_read: the newest, or all from an epoch on, at most `count_max`."""
         if not self.exists:
@@ -314,6 +362,25 @@ def well_formed(view: View) -> bool:
         return False
     joined = all(a.end == b.start and a.id < b.id for a, b in pairwise(stripes))
     return joined and all(_sound(stripe, view) for stripe in stripes)
+
+
+def _sound_offload(record: Offload) -> bool:
+    ends = [record.start, *(each.end for each in record.segments)]
+    spans = [b - a for a, b in pairwise(ends)]
+    own = zip(record.segments, spans, strict=True)
+    sums = [sum(each[column] for each in record.segments) for column in (1, 2)]
+    return (
+        record.id >= 1
+        and record.start <= POSITION_MAX
+        and ends[-1] == record.end <= POSITION_MAX + 1
+        and 1 <= record.state <= 3
+        and 1 <= len(record.url) <= OFFLOAD_URL_BYTES_MAX
+        and 1 <= len(spans) <= OFFLOAD_SEGMENTS_MAX
+        and sums == [*record[8:10]]
+        and all(span > 0 and each.entries <= span for each, span in own)
+        and all(each.oldest <= each.newest for each in record.segments)
+        and all(each.entries or not (each.bytes or each.newest) for each in record.segments)
+    )
 
 
 def _sound(stripe: StripeView, view: View) -> bool:

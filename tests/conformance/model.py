@@ -62,6 +62,7 @@ class StripeModel:
     top: int | None = None
     trim_point: int = 0
     start: int | None = None
+    frozen: bool = False
 
     @property
     def end(self) -> int:
@@ -321,20 +322,12 @@ class StripeModel:
         hole = first
         while hole < end and (hole in self.cells or not self.has(hole)):
             hole += 1
-        times = [slot.timestamp for slot in live.values()]
-        return answered(
-            "count",
-            end,
-            len(live),
-            sum(len(slot.data) for slot in live.values()),
-            hole if hole < end else None,
-            max(live, default=None),
-            min(times, default=None),
-            max(times, default=None),
-            False,
-            min(live, key=lambda p: (live[p].timestamp, p), default=None),
-            min(live, key=lambda p: (-live[p].timestamp, p), default=None),
-        )
+        size = sum(len(slot.data) for slot in live.values())
+        counts = end, len(live), size, hole if hole < end else None, max(live, default=None)
+        oldest = min(live, key=lambda p: (live[p].timestamp, p), default=None)
+        newest = min(live, key=lambda p: (-live[p].timestamp, p), default=None)
+        times = [None if p is None else live[p].timestamp for p in (oldest, newest)]
+        return answered("count", *counts, *times, False, oldest, newest)
 
     def fill(
         self,
@@ -362,8 +355,9 @@ class StripeModel:
         """trim: wins over everything."""
         if refusal := self._refusal(epoch, positions):
             return refusal
-        if positions[-1] >= self.trim_point and (beyond := self._beyond(positions)):
-            return beyond
+        above = positions[-1] >= self.trim_point
+        if above and (refusal := self._thawed() or self._beyond(positions)):
+            return refusal
         for p in positions:
             if p >= self.trim_point:
                 self.cells[p] = _TRIMMED
@@ -390,7 +384,7 @@ class StripeModel:
 
         The identities of trimmed entries may be forgotten, of these and of earlier ones.
         """
-        if refusal := self._refusal(epoch, positions):
+        if refusal := self._refusal(epoch, positions) or self._thawed():
             return refusal
         if not any(self.tags.values()):
             return Answer(Code.OK, 0)
@@ -431,10 +425,18 @@ class StripeModel:
             return refusal
         live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
         size = sum(len(slot.data) for slot in live)
-        counts = self.trim_point, len(live), size
+        counts = self.epoch, self.highest, self.trim_point, len(live), size
         geometry = dict(zip(("stride", "residue", "stripe_unit"), self.geometry, strict=True))
-        stat = Stat(self.epoch, self.highest, *counts, **geometry)
-        return Answer(Code.OK, stat)
+        return Answer(Code.OK, Stat(*counts, **geometry, frozen=self.frozen))
+
+    def freeze(self, epoch: int) -> Answer:
+        """freeze: from then on only trim_to trims."""
+        refusal = self._refusal(epoch)
+        self.frozen |= refusal is None
+        return refusal or _OK
+
+    def _thawed(self) -> Answer | None:
+        return Answer(Code.FROZEN, self.trim_point) if self.frozen else None
 
     def remove(self, epoch: int) -> Answer:
         """remove: fenced like everything."""

@@ -84,6 +84,8 @@ class _Object:
                 values |= vars(value)
             elif isinstance(value, Grant):
                 values |= vars(value) | vars(value.part)
+            elif name == "record":
+                values |= value._asdict()
             elif name == "positions":
                 values["runs"] = (self.striping, value)
             else:

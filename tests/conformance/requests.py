@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any
 
 from . import wire, zstd
@@ -17,6 +18,21 @@ RECORDS_MAX = 1024  # the most that one trim_to may be asked to free
 ADVANCE, CREATE, SET = 0, 1, 2  # what cursor_commit does
 StripeView: Any = STRUCTS["Stripe"].type
 """One stripe in a view: positions `[start, end)` over `width` objects."""
+
+Offload: Any = STRUCTS["Offload"].type
+_Segment: Any = STRUCTS["OffloadSegment"].type
+
+
+def offload(
+    id_: int, start: int, end: int, url: bytes = b"file:///a", ends: Sequence[int] = (), **more: Any
+) -> Any:
+    """The record of an offloaded stripe full of entries of 10 bytes, in segments with `ends`."""
+    ends = ends or [end]
+    spans = [max(b - a, 0) for a, b in pairwise([start, *ends])]
+    segments = tuple(_Segment(b, n, 10 * n, 1, 2) for b, n in zip(ends, spans, strict=True))
+    counts = sum(spans), 10 * sum(spans)
+    record = Offload(id_, start, end, 1, url, 100, b"s" * 32, TIME, *counts, segments)
+    return record._replace(**more)
 
 
 def writer_id(letter: str) -> bytes:

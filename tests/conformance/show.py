@@ -97,7 +97,8 @@ def _show_writer(writer: bytes) -> str:
 
 def _show_stat(stat: Stat) -> list[str]:
     points = f"highest={_or_none(stat.highest)} trim_point={_or_none(stat.trim_point)}"
-    return [f"epoch={stat.epoch} {points} entries={stat.entries} bytes={stat.data_bytes}"]
+    counts = f"entries={stat.entries} bytes={stat.data_bytes}" + " frozen" * stat.frozen
+    return [f"epoch={stat.epoch} {points} {counts}"]
 
 
 def _show_sealed(sealed: Sealed) -> list[str]:
@@ -119,6 +120,7 @@ def _show_views(read: Any) -> list[str]:
 def _show_view(view: View) -> str:
     parts = [f"epoch={view.epoch} log_id={view.log_id}"]
     parts += ["removed"] if view.removed else []
+    parts += ["offloads"] if view.offloads else []
     parts += [f"sequencer={view.sequencer}"] if view.sequencer else []
     parts += [f"option.{key}={value}" for key, value in view.options.items()]
     return " ".join([*parts, *map(_show_stripe, view.stripes)])
@@ -143,6 +145,14 @@ def _show_parts(listed: Any) -> list[str]:
 def _show_named(listed: Any) -> list[str]:
     """One in each line: its name, then its other fields."""
     lines = [f"{each.name} {_show_fields(each).partition(' ')[2]}" for each in listed[1]]
+    return ["", *lines, *_more(listed)]
+
+
+def _show_offloads(listed: Any) -> list[str]:
+    lines = []
+    for id_, start, end, state, url, size, *_, entries, data, segments in listed.records:
+        spans = " ".join(f"..{each.end}/{each.entries}" for each in segments)
+        lines += [f"{id_}:{start}-{end} {state} {_show_data(url)} {size} {entries}/{data} {spans}"]
     return ["", *lines, *_more(listed)]
 
 
@@ -176,6 +186,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "view_read": _show_views,
     "stripes_read": lambda read: [" ".join([*map(_show_stripe, read.stripes), *_more(read)])],
     "stripes_loose": _show_pending,
+    "offload_list": _show_offloads,
     "directory_list": lambda listed: [" ".join([*listed.names, *_more(listed)])],
     "cursor_list": _show_named,
     "retention_read": _show_retention,

@@ -61,6 +61,9 @@ OTHERS = {  # by what is said of them, or else by their kind
     "u8, u64": st.none() | st.integers(0, 2**63 - 1),
     "at most 2^63 - 1": st.none() | st.integers(0, 2**63 - 1),
     "runs": geometry_and_positions(),
+    "u8[32]": st.binary(min_size=32, max_size=32),
+    "1 to 1,024": st.binary(min_size=1, max_size=20),
+    "1 to 4,096": st.none(),  # segments, which depend on other fields
     "1 to 64": st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9),  # tags
     "a name": NAME,
     "a name or empty": st.just("") | NAME,
@@ -103,6 +106,10 @@ def test_both_codecs_encode_requests_identically(method: str, data: st.DataObjec
     if method == "seal":
         values[2] %= values[1]  # its residue is below its stride
         values[5] = data.draw(st.sampled_from(UNITS))
+    if method == "offload_put":
+        ends = sorted(data.draw(st.sets(st.integers(1, 2**63), min_size=1, max_size=3)))
+        segments = [(end, 1, 9, 1, 2) for end in ends]
+        values[2:4], values[9:] = (0, ends[-1]), (len(ends), 9 * len(ends), segments)
     assume(method != "delivery_grant" or values[7] + values[8] <= POSITION_MAX + 1)
     assert getattr(native, method)(*arguments(values)) == request(method, *values)
 
@@ -129,10 +136,12 @@ def out_of_bounds() -> Iterator[tuple[str, tuple[Any, ...]]]:
 LEAST: dict[str, Any] = {
     "text": "a",
     "u8[16]": bytes(16),
+    "u8[32]": bytes(32),
     "string": b"",
     "runs": (1, [0]),
     "list of string": [b"a"],
     "list of NumberedPart": [],
+    "list of OffloadSegment": [],
 }
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
@@ -147,6 +156,16 @@ OUT_OF_BOUNDS = [
     *(("select", (1, 0, 9, [tag], False, False, 9, 9, False)) for tag in (b"", b"x" * 129)),
     ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False)),
     ("producer_copy", (1, 1, "a", 1, 1, 1, [(2, 0, 1, 1, []), (2, 0, 1, 1, [])])),
+    *(
+        ("offload_put", (7, *requests.offload(1, 0, 5, entries=count, bytes=30, segments=segments)))
+        for count, segments in [
+            (5, [(2, 3, 10, 1, 2), (5, 2, 20, 1, 2)]),  # more entries than positions
+            (3, [(2, 0, 10, 0, 0), (5, 3, 20, 1, 2)]),  # data, but no entries
+            (3, [(2, 0, 0, 0, 2), (5, 3, 30, 1, 2)]),  # a time, but no entries
+            (5, [(5, 5, 30, 2, 1)]),
+            (5, [(5, 4, 30, 1, 2)]),
+        ]
+    ),
 ]
 
 
@@ -265,6 +284,7 @@ VIEWS = st.builds(
     mac=st.lists(
         st.tuples(st.integers(0, 255), st.binary(min_size=16, max_size=16)), max_size=1
     ).map(tuple),
+    offloads=st.booleans(),
 )
 
 
@@ -277,9 +297,10 @@ def test_views_round_trip(view: View) -> None:
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     writer = [(*each, b"") for each in view.writer]
     mac = [(*each, b"") for each in view.mac]
-    assert fields == (*head, stripes, view.options, view.read_only, writer, mac, b"")
-    compat = 3 if mac else 2 if view.read_only or writer else 1
-    assert data[:2] == bytes([3, compat])
+    rest = view.options, view.read_only, writer, mac, view.offloads, b""
+    assert fields == (*head, stripes, *rest)
+    compat = 4 if view.offloads else 3 if mac else 2 if view.read_only or writer else 1
+    assert data[:2] == bytes([4, compat])
 
 
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:

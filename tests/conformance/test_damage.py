@@ -219,7 +219,7 @@ def test_header_with_impossible_hole(store: Store, prefix: str, door: Door) -> N
     fields, _ = fields_of(sound.attrs[HEADER])
     for hole in ((2, 2), (1, 2), (2, 3), (4, 2), (2, 6)):
         changed = fields.replace(wire.u64(2) * 2, b"".join(map(wire.u64, hole)))
-        door.save(prefix, sound.with_attr(HEADER, envelope(HEADER, changed, version=6)))
+        door.save(prefix, sound.with_attr(HEADER, envelope(HEADER, changed, version=7)))
         assert (stripe.stat(EPOCH) == EIO) == (hole != (2, 2)), hole
 
 

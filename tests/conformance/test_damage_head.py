@@ -123,6 +123,27 @@ def test_damaged_stripe_index(head: Head, host: str, door: Door) -> None:
         assert head.epoch_read().value.newest == 3, what
 
 
+def test_damaged_offload(head: Head, host: str, door: Door) -> None:
+    head.epoch_next(4)
+    stripes = (StripeView(1, 0, 50, 8), StripeView(3, 50, OPEN_END, 4))
+    assert head.view_propose(2, View(3, 7, stripes=stripes, offloads=True)).code == Code.OK
+    record = requests.offload(1, 0, 50)
+    assert head.offload_put(record).code == Code.OK
+    sound, key = door.load(head.name), b"o.%016x" % 49
+    for what, damaged in damages(sound.omap[key], host):
+        door.save(head.name, sound.with_value(key, damaged))
+        assert head.offload_put(record) == EIO, what
+        assert head.offload_list(49) == EIO, what
+        assert head.offload_list(50).value == (False, ()), what
+        assert head.trim_point_raise(50).code == Code.OK, what
+        assert head.offload_forget(50, record.url) == EIO, what
+    fields, _ = fields_of(sound.omap[key])
+    stored = envelope(key, fields + b"further", version=2)
+    door.save(head.name, sound.with_value(key, stored))
+    assert head.offload_put(record._replace(state=2)).code == Code.OK
+    assert fields_of(door.load(head.name).omap[key])[0].endswith(b"further")
+
+
 def test_damaged_delivery(head: Head, host: str, door: Door) -> None:
     """A producer that is damaged can only be forgotten: which batches are done is not known."""
     part, producer = b"p.a/0000000000000003.00000001", b"s.a"
@@ -217,7 +238,7 @@ def test_later_versions_in_head_are_refused(head: Head, door: Door) -> None:
 @pytest.mark.parametrize(
     ("view", "refused"),
     [
-        (wire.frame(b"further", version=4, compat=4), Answer(Code.STORED_TOO_NEW, 4)),
+        (wire.frame(b"further", version=5, compat=5), Answer(Code.STORED_TOO_NEW, 5)),
         (wire.frame(b"no view"), EIO),
     ],
     ids=["of a later version", "malformed"],

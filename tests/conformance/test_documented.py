@@ -48,7 +48,7 @@ def documented() -> Iterator[Example]:
 def test_examples_in_docs() -> None:
     made: dict[str, bytes] = {}
     stripes = stripe, large_and_lost, blocks, tags
-    for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):
+    for examples in (*stripes, head, stripe_index, offload, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
     made |= dict(macs())
@@ -171,6 +171,19 @@ def stripe_index(store: Taped, door: Door) -> Iterator[Example]:
     made.view_propose(1, View(3, LOG_ID, stripes=(StripeView(3, 100, OPEN_END, 2),)))
     yield "stored-archived-stripe", door.load("head").omap[b"t.0000000000000063"]
     yield "stored-pending-stripe", door.load("head").omap[b"l.0000000000000002"]
+
+
+def offload(store: Taped, door: Door) -> Iterator[Example]:
+    made = Head(store, "head")
+    made.create("orders", LOG_ID)
+    first, second = StripeView(1, 0, OPEN_END, 4), StripeView(2, 100, OPEN_END, 4)
+    for stripes in [(first,), (second,)]:
+        epoch = made.epoch_next(4).value.epoch
+        made.view_propose(epoch - 1, View(epoch, LOG_ID, stripes=stripes, offloads=True))
+    file = {"size": 9000, "checksum": bytes(range(32)), "written": TIME}
+    record = requests.offload(1, 0, 100, b"s3://b/1", **file)
+    assert made.offload_put(record, LOG_ID).code == Code.OK
+    yield "stored-offload", door.load("head").omap[b"o.0000000000000063"]
 
 
 def cursor_and_delivery(store: Taped, door: Door) -> Iterator[Example]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from .head_model import HeadModel
 from .histories import Machine, run_histories
 from .objects import Head, Store
-from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View, offload
 from .wire import OPEN_END
 
 STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
@@ -21,18 +22,20 @@ SEQUENCE = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
 PART = st.sampled_from([0, 1, 2**32 - 1])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
 DELIVERED = st.builds(Part, PRODUCER, SEQUENCE, PART, LOG_ID_SENT)
-FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
+FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced", "offloads"]
 
 
 class HeadMachine(Machine):
     """One history of one head object: mostly sound proposals, with one thing wrong at times."""
 
-    @initialize()
-    def make(self) -> None:
-        """Start without the object."""
+    @initialize(views=st.integers(0, 4))
+    def make(self, views: int) -> None:
+        """Start without the object; most histories have some stripes before all else."""
         self.real, self.model = Head(self.store, self.name), HeadModel()
         self.both("epoch_next")
         self.both("create", "log", LOG_ID)
+        for _ in range(views):
+            self.propose(10, 0, True, "", "none", 1, offloads=True)
 
     @rule(happens=st.integers(0, 4))
     def create(self, happens: int) -> None:
@@ -58,9 +61,17 @@ class HeadMachine(Machine):
         sequencer=st.sampled_from(["", "store:", "tcp://a:1"]),
         flaw=st.sampled_from(["none"] * 6 + FLAWS),
         removed=st.integers(0, 12),
+        offloads=st.booleans(),
     )
     def propose(
-        self, cut: int, drop: int, grow: bool, sequencer: str, flaw: str, removed: int
+        self,
+        cut: int,
+        drop: int,
+        grow: bool,
+        sequencer: str,
+        flaw: str,
+        removed: int,
+        offloads: bool,
     ) -> None:
         """The next view, reconfigured or not, perhaps with one flaw; in an epoch of its own."""
         if flaw != "epoch":
@@ -68,6 +79,7 @@ class HeadMachine(Machine):
             self.both("epoch_next", 0 if flaw == "unannounced" else width)
         view = self._next_view(cut, drop, grow)
         view = replace(view, sequencer=sequencer, removed=removed == 0)
+        view = replace(view, offloads=view.offloads or offloads)
         base = self.model.newest + (1 if flaw == "base" else 0)
         self.both("view_propose", base, _spoil(view, flaw))
 
@@ -232,6 +244,35 @@ class HeadMachine(Machine):
     def stripe_forget(self, back: int, log_id: int) -> None:
         self.both("stripe_forget", log_id, max(self.model.newest - back, 0))
 
+    @precondition(lambda self: self._ended())
+    @rule(
+        which=st.integers(0, 9),
+        files=st.lists(st.sampled_from([(b"a", 1), (b"a", 2), (b"a", 3), (b"b", 1)]), max_size=4),
+        beside=st.sampled_from([0, 0, 0, 0, 1]),
+        log_id=LOG_ID_SENT,
+    )
+    def offload_put(
+        self, which: int, files: list[tuple[bytes, int]], beside: int, log_id: int
+    ) -> None:
+        ended = self._ended()
+        id_, start, end, *_ = ended[which % len(ended)]
+        for url, state in files:
+            self.both("offload_put", offload(id_, start + beside, end, url, state=state), log_id)
+
+    def _ended(self) -> list[Any]:
+        newest = self.model.views[-1:]
+        return [*self.model.archived, *(each for view in newest for each in view.stripes[:-1])]
+
+    @rule(position=st.integers(0, 60), count_max=st.sampled_from([0, 1, 2, 128]))
+    def offload_list(self, position: int, count_max: int) -> None:
+        self.both("offload_list", position, count_max)
+
+    @precondition(lambda self: self.model.offloads)
+    @rule(which=st.integers(0, 9), url=st.sampled_from([b"a", b"b"]), log_id=LOG_ID_SENT)
+    def offload_forget(self, which: int, url: bytes, log_id: int) -> None:
+        ends = [*self.model.offloads]
+        self.both("offload_forget", ends[which % len(ends)], url, log_id)
+
     @rule(offset=st.sampled_from([-1, 0, 0, 1]))
     def remove(self, offset: int) -> None:
         if self.both("remove", max(self.model.newest + offset, 0)).code == 0:
@@ -246,6 +287,7 @@ class HeadMachine(Machine):
             self.both("delivery_list", "", 1024)
             self.both("stripes_read", LOG_ID, 0, 1024)
             self.both("stripes_loose", LOG_ID, 0, 1024)
+            self.both("offload_list", 0, 128)
 
 
 def _spoil(view: View, flaw: str) -> View:
@@ -254,6 +296,8 @@ def _spoil(view: View, flaw: str) -> View:
         return replace(view, log_id=view.log_id + 1)
     if flaw == "stripes":
         return replace(view, stripes=(*view.stripes[:-1], last._replace(start=last.start + 1)))
+    if flaw == "offloads":
+        return replace(view, offloads=False)
     if flaw == "width":
         return replace(view, stripes=(*view.stripes[:-1], last._replace(width=last.width + 1)))
     return view

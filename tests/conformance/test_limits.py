@@ -18,13 +18,26 @@ from zlog._native.writes import encode_write
 
 from ..native.support import answers
 from . import hostile, wire
-from .head_model import CURSORS_MAX
+from .head_model import CURSORS_MAX, OFFLOAD_SEGMENTS_MAX, OFFLOAD_URL_BYTES_MAX
 from .messages import request
 from .objects import Head, Store, Stripe
 from .producers_model import GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, PRODUCERS_MAX
 from .replies import WRITTEN, Answer, Code, Slot, State, parse
-from .requests import ADVANCE, CREATE, SET, TIME, WRITER, Entry, Grant, Part
+from .requests import (
+    ADVANCE,
+    CREATE,
+    SET,
+    TIME,
+    WRITER,
+    Entry,
+    Grant,
+    Part,
+    StripeView,
+    View,
+    offload,
+)
 from .stored import STORES_WITH_DOORS, Door, envelope
+from .wire import OPEN_END
 
 MIB = 1 << 20
 ENTRY_BYTES_MAX = 16 * MIB
@@ -286,6 +299,20 @@ def test_cursors_max(head: Head) -> None:
     assert head.cursor_remove("reader-7").code == Code.OK
     assert head.cursor_commit("more", CREATE, 9000).code == Code.OK
     assert head.cursor_commit("still.more", CREATE, 9000) == full
+
+
+def test_largest_offload_record(head: Head) -> None:
+    end = OFFLOAD_SEGMENTS_MAX + 1
+    first = StripeView(1, 0, OPEN_END, 1)
+    for stripes in [(first,), (first._replace(end=end), StripeView(2, end, OPEN_END, 1))]:
+        epoch = head.epoch_next(1).value.epoch
+        view = View(epoch, 7, stripes=stripes, offloads=True)
+        assert head.view_propose(epoch - 1, view).code == Code.OK
+    larger = offload(1, 0, end, ends=range(1, end + 1))
+    assert head.offload_put(larger) == Answer(-errno.EINVAL)
+    largest = offload(1, 0, end, b"x" * OFFLOAD_URL_BYTES_MAX, range(2, end + 1))
+    assert head.offload_put(largest).code == Code.OK
+    assert head.offload_list(0).value == (False, (largest,))
 
 
 def test_empty_object_name_is_refused(store: Store) -> None:

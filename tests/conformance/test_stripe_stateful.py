@@ -310,6 +310,12 @@ class StripeMachine(Machine):
     def trim(self, offset: int, places: Any) -> None:
         self.both("trim", self._epoch(offset), self._positions(places))
 
+    @rule(offset=EPOCH_OFFSET, happens=st.integers(0, 20))
+    def freeze(self, offset: int, happens: int) -> None:
+        """Not often, as it is for ever."""
+        if happens == 0:
+            self.both("freeze", self._epoch(offset))
+
     @rule(
         offset=EPOCH_OFFSET,
         places=st.sampled_from([-3, 0, 1, 2, 3, 5, 8, 13, 30, 100]),

@@ -5,10 +5,16 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 
-from .head_model import STRIPES_MOVED_MAX, VIEW_STRIPES_MAX, VIEWS_KEPT_MAX
+from .head_model import (
+    OFFLOAD_SEGMENTS_MAX,
+    OFFLOAD_URL_BYTES_MAX,
+    STRIPES_MOVED_MAX,
+    VIEW_STRIPES_MAX,
+    VIEWS_KEPT_MAX,
+)
 from .objects import Head, Store
 from .replies import Answer, Code
-from .requests import StripeView, View, parse_view
+from .requests import StripeView, View, offload, parse_view
 from .wire import OPEN_END
 
 LOG_ID = 7
@@ -82,3 +88,14 @@ def test_trim_moves_archived_stripes_in_steps(store: Store, prefix: str) -> None
     loose = head.stripes_loose(LOG_ID, 0, 1024).value
     assert loose.stripes == tuple((id_, 1) for id_ in range(1, count + 1))
     assert head.epoch_read().value.trim_point == count
+
+
+def test_largest_offload_record(store: Store, prefix: str) -> None:
+    head, first = make(store, prefix)
+    end = OFFLOAD_SEGMENTS_MAX + 1
+    roll(head, replace(first, offloads=True), end)
+    assert head.offload_put(offload(1, 0, end, ends=range(1, end + 1))) == Answer(-errno.EINVAL)
+    largest = offload(1, 0, end, b"x" * OFFLOAD_URL_BYTES_MAX, range(2, end + 1))
+    assert head.offload_put(largest) == Answer(Code.OK)
+    assert head.offload_list(0).value == (False, (largest,))
+    assert head.offload_put(largest._replace(checksum=bytes(32))) == Answer(Code.EXISTS, 1)

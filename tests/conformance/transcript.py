@@ -23,7 +23,7 @@ from .head_model import HeadModel
 from .model import StripeModel
 from .objects import Directory, Head, Store, Stripe
 from .replies import Answer, Read
-from .requests import TIME, Entry, Grant, Part, View
+from .requests import TIME, Entry, Grant, Part, View, offload
 from .show import show_answer
 from .victims import kind_of
 from .words import arguments
@@ -46,6 +46,7 @@ trim_to EPOCH POSITION [records_max=N]
 max_position EPOCH [start=N]
 stat EPOCH
 remove EPOCH
+freeze EPOCH
 damaged
 salvage POSITION
 heal POSITION
@@ -55,12 +56,15 @@ epoch_next [WIDTH] [above=N]
 epoch_read
 tail_raise EPOCH TAIL [log_id=ID]
 trim_point_raise POSITION [past_cursors] [log_id=ID]
-view_propose BASE STRIPES epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [option.KEY=VALUE]
+view_propose BASE STRIPES epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [offloads] [option.KEY=VALUE]
 view_read FROM_EPOCH [count=N] [latest]
 head_remove EPOCH
 stripes_read POSITION [log_id=ID] [count=N]
 stripes_loose AFTER_ID [log_id=ID] [count=N]
 stripe_forget ID [log_id=ID]
+offload_put ID START END URL [phase=N] [ends=ENDS] [size=N] [entries=N] [bytes=N] [log_id=ID]
+offload_list POSITION [count=N] [log_id=ID]
+offload_forget END URL [log_id=ID]
 cursor_commit NAME MODE POSITION [time=µs] [log_id=ID]
 cursor_read NAME [log_id=ID]
 cursor_list [AFTER] [count=N] [log_id=ID]
@@ -88,7 +92,12 @@ entry's number is its position unless that says otherwise. STRIPES are words
 `ID:START-END/WIDTH[*UNIT]`, without END when the stripe is open.
 """
 _GRAMMAR = {name: words for name, *words in map(str.split, COMMANDS.strip().splitlines())}
-_OPTIONS = {"[count=N]": "count_max", "[time=µs]": "timestamp", "[ids]": "with_ids"}
+_OPTIONS = {
+    "[count=N]": "count_max",
+    "[time=µs]": "timestamp",
+    "[ids]": "with_ids",
+    "[phase=N]": "state",
+}
 """Those that are called otherwise in `objects`."""
 _SILENT = ("object", "geometry")
 
@@ -256,6 +265,9 @@ class Interpreter:
             grants = [(first, count)] if count else []
             parts = ((sequence, number, incarnation, attempt, grants),)
         return self._head.producer_copy(producer, incarnation, epoch, parts, log_id=log_id)
+
+    def _offload_put(self, id: int, log_id: int, **record: Any) -> Answer:
+        return self._head.offload_put(offload(id, **record), log_id)
 
     def _view_propose(self, base: int, **view: Any) -> Answer:
         return self._head.view_propose(base, View(**view))

@@ -6,10 +6,13 @@ import re
 
 from .objects import Directory, Head, Store, Stripe
 from .replies import Code
-from .requests import SET, Entry, Part
+from .requests import SET, Entry, Part, StripeView, View
+from .wire import OPEN_END
 
 _OF_DIRECTORY = re.compile("directory|sequencer")
-_OF_HEAD = re.compile("head|epoch|tail|trim_point|view|stripe|cursor|retention|delivery|producer")
+_OF_HEAD = re.compile(
+    "head|epoch|tail|trim_point|view|stripe|cursor|retention|delivery|producer|offload"
+)
 
 
 def kind_of(method: str) -> type[Stripe | Head | Directory]:
@@ -29,7 +32,11 @@ class Victims:
         assert self.stripe.write(1, [Entry(p, p, b"held") for p in range(6)]).code == Code.OK
         self.head = Head(store, f"{name}.head")
         assert self.head.create("log", 7).code == Code.OK
-        assert self.head.epoch_next().code == Code.OK
+        ended, live = StripeView(1, 0, 5, 1), StripeView(2, 5, OPEN_END, 1)
+        for epoch, stripes in enumerate([(ended._replace(end=OPEN_END),), (ended, live)], 1):
+            assert self.head.epoch_next(1).code == Code.OK
+            view = View(epoch, 7, stripes=stripes, offloads=True)
+            assert self.head.view_propose(epoch - 1, view).code == Code.OK
         assert self.head.cursor_commit("held", SET, 3).code == Code.OK
         assert self.head.delivery_begin(Part("query", 3, 1)).code == Code.OK
         self.directory = Directory(store, f"{name}.directory")

@@ -56,8 +56,10 @@ def _argument(name: str, word: str, striping: int) -> Any:
         return _positions(word, striping)
     if name == "TAGS":
         return _tags(word)
-    if name == "STATE":
+    if name in ("STATE", "URL"):
         return _data(word)
+    if name == "ENDS":
+        return [_number(each) for each in word.split(",")]
     if name == "WRITER":
         return _data(word) if word.startswith("0x") else writer_id(word)
     return _MODES.index(word) if name == "MODE" else _number(word)

@@ -66,12 +66,13 @@ std::string tagged_request(uint64_t first, uint32_t count, uint32_t each, size_t
 
 // A view that replaces the one of epoch `base`, and has one stripe.
 std::string view_request(uint64_t base, uint64_t epoch, uint64_t start,
-                         zlog::LogState state = zlog::LogState::kLive) {
+                         zlog::LogState state = zlog::LogState::kLive, bool offloads = false) {
   zlog::View view;
   view.epoch = epoch;
   view.log_id = kLogId;
   view.state = state;
   view.stripes = {{epoch, start, zlog::limits::end_open, kWidth, 1, {}}};
+  view.offloads = offloads;
   const std::string bytes = zlog::wire::encoded(view);
   return zlog::wire::encoded(zlog::ViewProposeRequest{base, bytes});
 }
@@ -119,6 +120,15 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
   };
   const std::string seal = request_of("seal"), write = request_of("write");
   const std::string create = request_of("head_create"), epoch = request_of("epoch_next");
+  const std::vector<std::pair<const char*, std::string>> offloaded = {
+      {"head_create", create},
+      {"epoch_next", epoch},
+      {"view_propose", request_of("view_propose")},
+      {"epoch_next", epoch},
+      {"view_propose", view_request(1, 2, 5, zlog::LogState::kLive, true)},
+      {"offload_put", request_of("offload_put")}};
+  auto offloaded_and_trimmed = offloaded;
+  offloaded_and_trimmed.emplace_back("trim_point_raise", request_of("trim_point_raise"));
   return {
       made_by({{"seal", seal}}),
       made_by({{"seal", seal}, {"write", write}, {"fill", request_of("fill")}}),
@@ -164,6 +174,9 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
                {"epoch_next", epoch},
                {"epoch_next", epoch},
                {"view_propose", view_request(1, 3, 100)}}),
+      made_by(offloaded),
+      made_by(offloaded_and_trimmed),
+      made_by({{"seal", seal}, {"write", write}, {"freeze", request_of("freeze")}}),
       made_by({{"directory_add", request_of("directory_add")},
                {"sequencer_announce", request_of("sequencer_announce")}}),
   };
@@ -287,7 +300,7 @@ void run(const uint8_t* data, size_t size) {
     }
     std::string reply;
     const int code = host.execute("object", method.name, request, &reply);
-    expect(code <= zlog::kSameId && code > -4096, "no such code", method.name, code);
+    expect(code <= zlog::kFrozen && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
     expect(
         (method.flags & zlog::kWrite) == 0 || reply.size() <= zlog::limits::write_reply_bytes_max,

@@ -44,16 +44,16 @@ Execute = Callable[["Objects", str, str, RequestPayload], tuple[int, bytes]]
 def end_chunks(memory: MemoryStore, object: str) -> None:
     """Have the next write that may make a chunk of the index of tags do so, if it is of some size.
 
-    The header's last field says how many records it would be of.
+    The header's last field but one says how many records it would be of.
     """
     found = memory.peek(object)
     if found is None or HEADER not in found[0]:
         return
     attrs, omap, stream = found
     fields, _ = fields_of(attrs[HEADER])
-    if _CHUNK_RECORDS <= int.from_bytes(fields[-4:], "little") < _CHUNK_RECORDS_MAX:
-        more = fields[:-4] + _CHUNK_RECORDS_MAX.to_bytes(4, "little")
-        attrs[HEADER] = envelope(HEADER, more, version=6, compat=6)
+    if _CHUNK_RECORDS <= int.from_bytes(fields[-5:-1], "little") < _CHUNK_RECORDS_MAX:
+        more = fields[:-5] + _CHUNK_RECORDS_MAX.to_bytes(4, "little") + fields[-1:]
+        attrs[HEADER] = envelope(HEADER, more, version=7, compat=6)
         memory.poke(object, attrs, omap, stream)
 
 

@@ -34,7 +34,7 @@ _ANY_EPOCH = 2**63
 _EPOCH = slice(6, 14)
 _NUMBER = slice(33, 41)
 """Where a write has its epoch and its append number: docs/formats/wire.md."""
-_INDEXED = slice(-16, -8)
+_INDEXED = slice(-17, -9)
 """Where a header says how far the index of tags goes."""
 
 

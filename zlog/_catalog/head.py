@@ -6,7 +6,7 @@ import contextlib
 import errno
 from typing import NamedTuple
 
-from zlog._base.codes import Code
+from zlog._base.codes import OFFLOADS_PAGE_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import head_object, wake_object
@@ -17,7 +17,6 @@ from zlog.view import Stripe, View
 
 _VIEWS_PER_READ = 64
 _STRIPES_PER_READ = 1024
-_OFFLOADS_PER_READ = 128
 
 
 class HeadState(NamedTuple):
@@ -203,7 +202,7 @@ class Head:
         found: list[messages.Offload] = []
         more = True
         while more:
-            request = messages.offload_list(log_id, position, _OFFLOADS_PER_READ)
+            request = messages.offload_list(log_id, position, OFFLOADS_PAGE_MAX)
             reply = await self.call("offload_list", request, deadline)
             more, records = messages.offload_list_reply(reply.payload)
             found += records

@@ -1,0 +1,43 @@
+"""The head's records of offloaded stripes, as clients use them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import zlog
+from zlog._base.codes import OFFLOADS_PAGE_MAX, Code
+from zlog._base.io import deadline_of
+from zlog._catalog.head import Head
+from zlog._io import BlockingIo, drive
+from zlog._native import messages
+
+
+def record_of(stripe: zlog.Stripe) -> messages.Offload:
+    """The record of a stripe whose positions have no entries."""
+    segments = [messages.OffloadSegment(stripe.end, 0, 0, 0, 0)]
+    bounds = stripe.id, stripe.start, stripe.end
+    return messages.Offload(*bounds, 1, b"file:///a", 0, bytes(32), 0, 0, 0, segments)
+
+
+def test_records_of_many_stripes(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=1)
+    io = BlockingIo(memory)
+    head, deadline = Head(io, "orders"), deadline_of(io, None)
+    epoch, _ = drive(head.epoch_next(deadline))
+    assert drive(
+        head.propose(log.view.epoch, replace(log.view, epoch=epoch, offloads=True), deadline)
+    )
+    for _ in range(OFFLOADS_PAGE_MAX + 2):
+        log.append(b"entry")
+        assert log.roll().offloads
+    log_id, records = log.view.log_id, [record_of(each) for each in log.stripes()[:-1]]
+    for each in records:
+        assert drive(head.offload_put(log_id, each, deadline)) == Code.OK
+    other = records[0]._replace(url=b"file:///b")
+    assert drive(head.offload_put(log_id, other, deadline)) == Code.EXISTS
+    assert drive(head.offload_list(log_id, 1, deadline)) == records[1:]
+    log.trim_to(1)
+    assert drive(head.offload_put(log_id, other, deadline)) == Code.BELOW_TRIM_POINT
+    assert drive(head.offload_forget(log_id, 1, other.url, deadline)) == Code.EXISTS
+    assert drive(head.offload_forget(log_id, 1, records[0].url, deadline)) == Code.OK
+    assert drive(head.offload_list(log_id, 0, deadline)) == records[1:]
