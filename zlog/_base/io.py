@@ -53,6 +53,47 @@ class Reply(NamedTuple):
             raise refused_call(self.code, method, object)
 
 
+class OffloadedObject(str):
+    """The name of an object of an offloaded stripe, with what was read from the stripe's file.
+
+    Only the positions of one segment of the file are in ``store``, and they are not changed.
+
+    Attributes:
+        store: a store with the object. None if the file is missing or damaged.
+        error: the code of calls if ``store`` is None.
+    """
+
+    __slots__ = ("error", "store")
+
+    def __new__(cls, name: str, store: Store | None, error: int = 0) -> OffloadedObject:
+        """Name an object."""
+        made = super().__new__(cls, name)
+        made.store, made.error = store, error
+        return made
+
+    def execute(self, method: str, payload: RequestPayload) -> Reply:
+        """Run a method on the object, without waiting."""
+        if self.store is None:
+            return Reply(self.error, b"")
+        if method in _CHANGES:
+            return Reply(Code.FROZEN, b"")
+        return Reply(*self.store.execute(str(self), method, payload))
+
+
+_CHANGES = ("write", "fill", "trim", "trim_to", "compact", "remove")
+
+
+def answer_offloaded(calls: Sequence[Call]) -> list[Reply] | None:
+    """Return the replies of an offloaded stripe's objects, or None if the first is in the store.
+
+    Callers never mix calls of objects in the store with others.
+    """
+    if not calls or type(calls[0].object) is str:
+        return None
+    assert all(isinstance(call.object, OffloadedObject) for call in calls)
+    return [call.object.execute(call.method, call.payload) for call in calls]
+
+
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
 """The reply if no answer came in time. The call may still have taken effect."""
 

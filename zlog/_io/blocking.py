@@ -49,7 +49,7 @@ class BlockingIo(Driver):
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         self.check_open()
-        if len(calls) == 1:
+        if len(calls) == 1 and type(calls[0].object) is str:
             return [Reply(*self.store.execute(*calls[0], timeout=deadline.remaining()))]
         return await super().execute(calls, deadline)
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from zlog._base.pieces import Batch, Filled, Trimmed
 from zlog._native.new_entries import NewEntry, tags_bytes
 from zlog.errors import ExportDamaged
 
@@ -17,46 +18,6 @@ _ROUND_PIECES = 512
 _ROUND_POSITIONS = 16384
 _ROUND_BYTES = 8 << 20
 """Limits of one round of writes to a copy."""
-
-
-class Batch(NamedTuple):
-    """Entries with the same writer and time, and with consecutive numbers."""
-
-    start: int
-    timestamp: int
-    writer: bytes
-    number: int
-    entries: list[NewEntry]
-
-    @property
-    def end(self) -> int:
-        """One past the last position."""
-        return self.start + len(self.entries)
-
-    def precedes(self, writer: bytes, timestamp: int, number: int) -> bool:
-        """Whether an entry can be the next one of this batch."""
-        return (
-            self.writer == writer
-            and self.timestamp == timestamp
-            and self.number + len(self.entries) == number
-        )
-
-
-class Filled(NamedTuple):
-    """Positions that one client filled at one time and for one reason (a FillCode)."""
-
-    start: int
-    end: int
-    timestamp: int
-    writer: bytes
-    reason: int
-
-
-class Trimmed(NamedTuple):
-    """Trimmed positions."""
-
-    start: int
-    end: int
 
 
 Piece = Batch | Filled | Trimmed
