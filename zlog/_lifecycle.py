@@ -17,6 +17,7 @@ from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head, HeadState
 from zlog._catalog.rights import check_removal
+from zlog._layout.offloaded import check_provider
 from zlog._layout.stripe_objects import discard, make, remove, remove_all
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog._positions.notifications import remove_wake_object
@@ -269,6 +270,8 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
         view = await _create_log(io, name, LogOptions(width=1), deadline)
     if not view.removed:
         await check_removal(io, view, deadline)
+        if view.offloads and await head.offload_list(view.log_id, 0, deadline):
+            check_provider()
         view = await _mark_removed(io, name, deadline)
     try:
         await _finish_removal(io, view, deadline)

@@ -25,11 +25,13 @@ from typing import Any, Protocol
 
 from zlog import aio
 from zlog._base.deadline import Deadline, Timeout
+from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._base.process import ProcessBound
 from zlog._base.refusals import from_code
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
+from zlog._layout.offloaded import StripeFiles
 from zlog._layout.views import backoff
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
@@ -38,23 +40,32 @@ from zlog._read.items import no_entry
 from zlog._read.iterate import ReadOptions, range_reader
 from zlog._read.select import BackwardReader, Wanted
 from zlog._read.times import as_time
+from zlog._transfer.offload import StripeOffload
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
+from zlog.view import StripeFile, View
 
 __all__ = [
     "AsyncioPort",
+    "Batch",
     "ColumnReader",
     "Deadline",
     "EntryColumn",
     "Event",
+    "Filled",
     "ItemReader",
     "LogPort",
+    "Lost",
     "Mutex",
     "NewEntry",
     "ProcessBound",
+    "StripeFile",
+    "StripeFiles",
+    "StripeOffload",
     "ThreadPort",
     "Timeout",
+    "Trimmed",
     "as_time",
     "drive",
     "drive_aio",
@@ -225,6 +236,15 @@ class LogPort(abc.ABC):
         await self._client.cursors.create(name, position, self.deadline())
         with contextlib.suppress(CursorAhead):
             await self._client.cursors.advance(name, position, self.deadline())
+
+    @property
+    def view(self) -> View:
+        """The newest view that this client knows."""
+        return self._client.layout.view
+
+    def stripe_offload(self) -> StripeOffload:
+        """Return the steps that move ended stripes into files."""
+        return StripeOffload(self._client)
 
     async def trim_to(self, position: int) -> None:
         """Trim everything below a position. Raises HeldByCursor if a cursor is below it."""

@@ -10,13 +10,14 @@ from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
 from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE, PROMOTED_FROM, origins
+from zlog._base.pieces import Batch
 from zlog._base.settings import HandleOptions
 from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import backoff
 from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
-from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
+from zlog._transfer.pieces import Mark, Piece, mark_of, part_from, rounds
 from zlog._transfer.producers import ProducerCopy
 from zlog._transfer.source import Source, mark_at
 from zlog._transfer.target import PositionTaken, Target

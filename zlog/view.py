@@ -75,6 +75,70 @@ class Stripe:
         )
 
 
+class FileSegment(NamedTuple):
+    """Consecutive positions of a stripe's file, which begin where the previous segment ends.
+
+    Attributes:
+        end: one past the last position.
+        entries: the number of entries.
+        bytes: the size of their data, including MACs.
+        oldest: the lowest timestamp of an entry, in µs since 1970; 0 without entries.
+        newest: the highest timestamp.
+    """
+
+    end: int
+    entries: int
+    bytes: int
+    oldest: int
+    newest: int
+
+
+class StripeFile(NamedTuple):
+    """The file of an offloaded stripe, as the log's head records it.
+
+    Attributes:
+        id: the stripe's id.
+        start: the stripe's first position.
+        end: one past its last position.
+        state: how far the stripe is offloaded. WRITTEN (1): the file is complete, but has its
+            temporary name. PLACED (2): readers may use the file. REMOVED (3): the stripe's objects
+            were removed.
+        url: where the file is.
+        size: the size of the file in bytes.
+        checksum: the SHA-256 of the file.
+        written: when the file was written, in µs since 1970, by its writer's clock.
+        entries: the number of entries.
+        bytes: the size of their data, including MACs.
+        segments: the segments of the file, which can be read one by one.
+    """
+
+    id: int
+    start: int
+    end: int
+    state: int
+    url: str
+    size: int
+    checksum: bytes
+    written: int
+    entries: int
+    bytes: int
+    segments: tuple[FileSegment, ...]
+
+    def segment_of(self, position: int) -> int:
+        """Return the number of the segment that has a position of the stripe."""
+        return bisect_right(self.segments, position, key=lambda segment: segment.end)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Return a segment's first position and its end."""
+        start = self.segments[number - 1].end if number else self.start
+        return start, self.segments[number].end
+
+    def since(self, position: int) -> tuple[int, int]:
+        """Return the entries and bytes of the segments that end above a position."""
+        left = self.segments[self.segment_of(position) :]
+        return sum(each.entries for each in left), sum(each.bytes for each in left)
+
+
 class ExclusiveWriter(NamedTuple):
     """The only client that appends to an exclusive log.
 
@@ -156,6 +220,7 @@ class View:
         trim_point: positions below it were trimmed when the view was read.
         tail_floor: a lower bound of the tail, from when the view was read. In an earlier epoch a
             client saw a tail that high, so no position below it is granted in this epoch.
+        offloaded: the number of offloaded stripes that the client knew when it read the view.
         further: the bytes of fields that a newer version of zlog added; they are kept.
     """
 
@@ -173,6 +238,7 @@ class View:
     writer: ExclusiveWriter | None = None
     mac: EntryMac | None = None
     offloads: bool = False
+    offloaded: int = 0
 
     @property
     def mirror(self) -> bool:

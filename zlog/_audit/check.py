@@ -237,9 +237,12 @@ class Checker:
             if not isinstance(stripe, Stripe):
                 continue  # the stripe is lost, which was reported
             position = max(stripe.start, begin)
-            refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):
-                end = min(position + _WINDOW_POSITIONS, stripe.end, self._end)
+                part = await self._layout.part_at(position, self._deadline())
+                if part is None:
+                    break  # trimmed meanwhile
+                refs = self._layout.objects(self._layout.view, part)
+                end = min(position + _WINDOW_POSITIONS, part.end, self._end)
                 window = Window(refs, position, end)
                 await self._verifier.look_at([(window, self._audit)], purpose)
                 yield window

@@ -44,6 +44,7 @@ async def walk(
 
     If the head has lost a stripe, the iterator yields the range of its positions instead.
     """
+    await layout.list_offloaded(deadline())
     position = max(start, layout.view.trim_point)
     while position < end:
         try:
@@ -115,10 +116,14 @@ class Inspector:
         looked: list[_Looked] = []
         async for stripe in walk(self._layout, 0, OPEN_END, self._deadline):
             if isinstance(stripe, Stripe):
-                looked += await self._stats(before, stripe)
+                if self._layout.offloaded.file_of(stripe) is None:
+                    looked += await self._stats(before, stripe)
             else:
                 findings.append(_lost_stripe(before, stripe))
         after = await self._layout.refresh(self._deadline())
+        await self._layout.list_offloaded(self._deadline())
+        files = self._layout.offloaded
+        looked = [each for each in looked if files.file_of(each.stripe) is None]
         self.objects = len(looked)
         # The tail may be below the positions of a mirror's unfinished round, and below the
         # unconfirmed entries of an exclusive log.

@@ -38,6 +38,7 @@ class PositionCell:
         lost: the number of damaged or missing positions; on Ceph, in the primary replica.
         unreadable: the number of positions that a newer version wrote.
         unknown: the number of positions whose whole object or stripe is missing.
+        offloaded: the number of positions of offloaded stripes, whose files are not read.
     """
 
     start: int
@@ -50,6 +51,7 @@ class PositionCell:
     lost: int = 0
     unreadable: int = 0
     unknown: int = 0
+    offloaded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +91,28 @@ async def map_of(
     bounds = [(at, min(at + step, end)) for at in range(start, end, step)]
     windows: list[tuple[Window, Audit]] = []
     missing: list[int] = []  # for each cell, how many positions have an unknown object
+    offloaded: list[int] = []  # for each cell, how many positions are in files
     audits: list[list[Audit]] = []  # for each cell, one per stripe
     stripes: dict[int, Stripe] = {}
     for first, last in bounds:
         audits.append([])
         missing.append(0)
+        offloaded.append(0)
         async for part in _parts(layout, *_looked(first, last), deadline):
             if isinstance(part, range):
                 missing[-1] += len(part)
                 continue
             stripe, begin, stop = part
             stripes[stripe.id] = stripe
+            if layout.offloaded.file_of(stripe) is not None:
+                offloaded[-1] += stop - begin
+                continue
             audits[-1].append(Audit(intervals_max=1))
             windows.append((Window(layout.objects(view, stripe), begin, stop), audits[-1][-1]))
     await Verifier(layout, lambda: deadline, keys_only=True).look_at(windows)
     made = [
-        _cell(*bound, [audit.counts for audit in found], unknown)
-        for bound, found, unknown in zip(bounds, audits, missing, strict=True)
+        _cell(*bound, [audit.counts for audit in found], *rest)
+        for bound, found, *rest in zip(bounds, audits, missing, offloaded, strict=True)
     ]
     return PositionMap(
         start, end, tail, layout.view.trim_point, tuple(made), tuple(stripes.values())
@@ -133,10 +140,12 @@ async def _parts(
             yield stripe, max(stripe.start, begin), min(stripe.end, end)
 
 
-def _cell(start: int, end: int, counts: Sequence[AuditCount], missing: int) -> PositionCell:
+def _cell(
+    start: int, end: int, counts: Sequence[AuditCount], missing: int, offloaded: int
+) -> PositionCell:
     first, last = _looked(start, end)
     total = AuditCount(*map(sum, zip(*counts, (0,) * 8, strict=True)))
-    known = sum(total) - total.bytes + missing
+    known = sum(total) - total.bytes + missing + offloaded
     return PositionCell(
         start,
         end,
@@ -148,4 +157,5 @@ def _cell(start: int, end: int, counts: Sequence[AuditCount], missing: int) -> P
         total.lost,
         total.unreadable,
         total.unknown + missing,
+        offloaded,
     )

@@ -93,7 +93,7 @@ class Scrub:
         if not (self._repair or self._any_replica):
             return
         async for stripe in walk(self._layout, view.trim_point, OPEN_END, self._deadline):
-            if isinstance(stripe, Stripe):
+            if isinstance(stripe, Stripe) and self._layout.offloaded.file_of(stripe) is None:
                 for ref in self._layout.objects(view, stripe):
                     yield await self._values(ref.name)
 
@@ -107,8 +107,8 @@ class Scrub:
         view = self._layout.view
         begin = max(begin, view.trim_point)
         async for stripe in walk(self._layout, begin, end, self._deadline):
-            if not isinstance(stripe, Stripe):
-                continue  # the stripe is lost, which the audit reports
+            if not isinstance(stripe, Stripe) or self._layout.offloaded.file_of(stripe) is not None:
+                continue  # the stripe is lost, which the audit reports, or it has no replicas
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
                 left = ref.positions(start, min(stripe.end, end))

@@ -10,7 +10,7 @@ from zlog._audit.inspect import ANY_EPOCH, walk
 from zlog._audit.ranges import Window
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
+from zlog._base.io import Call, OffloadedObject, Reply
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
@@ -76,7 +76,7 @@ class Verifier:
             return audit.add(reply.payload, first)
         if ref.name in self.unreadable:
             audit.rest(first, "unknown")
-        elif reply.code == -errno.EIO:
+        elif reply.code == -errno.EIO or isinstance(ref.name, OffloadedObject):
             audit.rest(first, "lost")
         elif reply.code == -errno.ENOENT:
             view = await self._layout.refresh(self._deadline())
@@ -99,8 +99,8 @@ async def check_tag_index(
     """
     begin = min(layout.view.trim_point, end)
     async for stripe in walk(layout, begin, end, deadline):
-        if not isinstance(stripe, Stripe):
-            continue  # the stripe is lost, which was reported
+        if not isinstance(stripe, Stripe) or layout.offloaded.file_of(stripe) is not None:
+            continue  # the stripe is lost, which was reported, or is in a file without an index
         last = min(stripe.end, end)
         left = dict.fromkeys(layout.objects(layout.view, stripe), max(stripe.start, begin))
         while left:

@@ -63,7 +63,8 @@ class OffloadedObject(str):
         error: the code of calls if ``store`` is None.
     """
 
-    __slots__ = ("error", "store")
+    store: Store | None
+    error: int
 
     def __new__(cls, name: str, store: Store | None, error: int = 0) -> OffloadedObject:
         """Name an object."""
@@ -90,8 +91,11 @@ def answer_offloaded(calls: Sequence[Call]) -> list[Reply] | None:
     """
     if not calls or type(calls[0].object) is str:
         return None
-    assert all(isinstance(call.object, OffloadedObject) for call in calls)
-    return [call.object.execute(call.method, call.payload) for call in calls]
+    replies: list[Reply] = []
+    for name, method, payload in calls:
+        assert isinstance(name, OffloadedObject)
+        replies.append(name.execute(method, payload))
+    return replies
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")

@@ -6,14 +6,14 @@ import contextlib
 import errno
 from typing import NamedTuple
 
-from zlog._base.codes import OFFLOADS_PAGE_MAX, Code
+from zlog._base.codes import END_OPEN, OFFLOADS_PAGE_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import head_object, wake_object
 from zlog._native import messages
 from zlog._replica.repair import answers
 from zlog.errors import LogNotFound, ZlogError
-from zlog.view import Stripe, View
+from zlog.view import FileSegment, Stripe, StripeFile, View
 
 _VIEWS_PER_READ = 64
 _STRIPES_PER_READ = 1024
@@ -184,38 +184,55 @@ class Head:
         request = messages.stripe_forget(log_id, id)
         await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 
-    async def offload_put(self, log_id: int, record: messages.Offload, deadline: Deadline) -> Code:
-        """Record that an ended stripe was copied to a file, or advance the state of its record.
+    async def offload_put(self, log_id: int, file: StripeFile, deadline: Deadline) -> Code:
+        """Record the file of an ended stripe, or advance the state of its record.
 
-        A new record must have the state 1 (written). Returns OK, also if the record already has
-        this state or a higher one, BELOW_TRIM_POINT if the stripe is completely trimmed, or EXISTS
-        if it is recorded with another file.
+        A new record must have the state WRITTEN. Returns OK, also if the record already has this
+        state or a higher one, BELOW_TRIM_POINT if the stripe is completely trimmed, or EXISTS if it
+        is recorded with another file.
         """
-        request = messages.offload_put(log_id, *record)
+        segments = [messages.OffloadSegment(*each) for each in file.segments]
+        request = messages.offload_put(
+            log_id,
+            file.id,
+            file.start,
+            file.end,
+            file.state,
+            file.url.encode(),
+            file.size,
+            file.checksum,
+            file.written,
+            file.entries,
+            file.bytes,
+            segments,
+        )
         refusals = (Code.BELOW_TRIM_POINT, Code.EXISTS)
         return Code((await self.call("offload_put", request, deadline, *refusals)).code)
 
     async def offload_list(
-        self, log_id: int, position: int, deadline: Deadline
-    ) -> list[messages.Offload]:
-        """Return the records of offloaded stripes that end above ``position``, ascending."""
-        found: list[messages.Offload] = []
+        self, log_id: int, position: int, deadline: Deadline, *, below: int = END_OPEN
+    ) -> list[StripeFile]:
+        """Return the files of offloaded stripes that end above ``position``, ascending.
+
+        Files that end above ``below`` may be left out.
+        """
+        found: list[StripeFile] = []
         more = True
-        while more:
+        while more and position < below:
             request = messages.offload_list(log_id, position, OFFLOADS_PAGE_MAX)
             reply = await self.call("offload_list", request, deadline)
             more, records = messages.offload_list_reply(reply.payload)
-            found += records
+            found += map(_file_of, records)
             position = found[-1].end if found else position
         return found
 
-    async def offload_forget(self, log_id: int, end: int, url: bytes, deadline: Deadline) -> Code:
-        """Forget the removed file of a completely trimmed stripe, which ends at ``end``.
+    async def offload_forget(self, log_id: int, file: StripeFile, deadline: Deadline) -> Code:
+        """Forget the removed file of a completely trimmed stripe.
 
         Returns OK, also if there is no record, or EXISTS if the stripe is recorded with another
         file.
         """
-        request = messages.offload_forget(log_id, end, url)
+        request = messages.offload_forget(log_id, file.end, file.url.encode())
         return Code((await self.call("offload_forget", request, deadline, Code.EXISTS)).code)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
@@ -230,3 +247,19 @@ class Head:
         if reply.code == -errno.ENOENT:
             raise LogNotFound(f"there is no log {self._log!r} in {self._io.store.url}")
         return reply
+
+
+def _file_of(record: messages.Offload) -> StripeFile:
+    return StripeFile(
+        record.id,
+        record.start,
+        record.end,
+        record.state,
+        record.url.decode(),
+        record.size,
+        record.checksum,
+        record.written,
+        record.entries,
+        record.bytes,
+        tuple(FileSegment(*each) for each in record.segments),
+    )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
 from zlog._base.codes import EPOCH_MAX, Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Io, Reply
+from zlog._base.io import Call, Io, OffloadedObject, Reply
 from zlog._base.mac import Key
 from zlog._base.sequencer import LogAddress, is_remote
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
+from zlog._layout.offloaded import OffloadedStripes, Part
 from zlog._layout.outage import LOOK_SECONDS, Outage
+from zlog._layout.stripe_index import StripeIndex, StripeUnknown
 from zlog._layout.views import (
     Change,
     Edit,
@@ -55,48 +56,6 @@ change takes milliseconds, and no client polls longer than PATIENCE_SECONDS."""
 _OBJECT_LISTS_MAX = 64
 """The number of stripes whose object names are kept in memory."""
 
-_KNOWN_MAX = 8192
-"""How many archived stripes are kept in memory, 200 bytes each. Older look-ups are dropped."""
-
-
-class StripeUnknown(LookupError):
-    """The stripe of ``position`` is archived, and must be looked up first."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
-
-
-class StripeIndex:
-    """A cache of the archived stripes that were looked up. Archived stripes never change.
-
-    Threads can share this object, because ``_known`` is always replaced as a whole.
-    """
-
-    def __init__(self, head: Head, log_id: int) -> None:
-        self._head = head
-        self._log_id = log_id
-        self._known: tuple[Stripe, ...] = ()
-
-    def find(self, position: int) -> Stripe | None:
-        """Return the stripe that holds ``position`` if it was looked up before."""
-        return _holder(self._known, position)
-
-    async def look_up(self, position: int, deadline: Deadline) -> Stripe | None:
-        """Return the archived stripe that holds ``position``, if there is one."""
-        page = await self._head.stripes(self._log_id, position, deadline)
-        known = {stripe.start: stripe for stripe in (*self._known, *page)}
-        if len(known) > _KNOWN_MAX:
-            known = {stripe.start: stripe for stripe in page}
-        self._known = found = tuple(sorted(known.values(), key=lambda stripe: stripe.start))
-        return _holder(found, position)  # another thread may have replaced it
-
-
-def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
-    """Return the stripe that holds a position. ``stripes`` must be in order."""
-    index = bisect_right(stripes, position, key=lambda stripe: stripe.start) - 1
-    return stripes[index] if index >= 0 and position < stripes[index].end else None
-
 
 class Layout:
     """The newest view of a log that this client knows. Its epoch never decreases.
@@ -125,6 +84,7 @@ class Layout:
         self._lock = Mutex()
         self._refused = (0, 0.0)  # the last refused epoch, and when it was first refused
         self._index = StripeIndex(self.head, view.log_id)
+        self.offloaded = OffloadedStripes(io, self.head, view.log_id)
         self._objects: dict[int, list[ObjectRef]] = {}
         self.reclaimed: frozenset[int] = frozenset()
         """The ids of the view's wholly trimmed stripes whose objects were removed."""
@@ -134,6 +94,8 @@ class Layout:
 
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
         """Return the objects of a stripe, by number. Cached, because stripes never change."""
+        if isinstance(stripe, Part):
+            return [*stripe.objects]
         objects = self._objects.get(stripe.id)
         if objects is None:
             if len(self._objects) >= _OBJECT_LISTS_MAX:
@@ -150,6 +112,36 @@ class Layout:
             raise StripeUnknown(position)
         return stripe
 
+    def part_of(self, view: View, position: int) -> Stripe:
+        """Return an untrimmed position's stripe or, if it is offloaded, a segment of its file.
+
+        Raises StripeUnknown if the stripe must be looked up, or the segment read, first.
+        """
+        stripe = self.stripe_of(view, position)
+        if not view.offloads or stripe.open or position < view.trim_point:
+            return stripe
+        part = self.offloaded.part(stripe, position)
+        if part is None:
+            raise StripeUnknown(position)
+        return part
+
+    async def part_at(self, position: int, deadline: Deadline) -> Stripe | None:
+        """Return what :meth:`part_of` returns, after all look-ups; None if it is trimmed."""
+        stripe = await self.stripe_at(position, deadline)
+        view = self.view
+        if stripe is None or not view.offloads or stripe.open or position < view.trim_point:
+            return stripe
+        if self.offloaded.known is None:
+            await self.list_offloaded(deadline)
+        return await self.offloaded.load(stripe, position, deadline)
+
+    async def list_offloaded(self, deadline: Deadline) -> None:
+        """Read the records of stripes that were offloaded since the last call."""
+        if self.view.offloads:
+            count = await self.offloaded.refresh(self.view.trim_point, deadline)
+            with self._lock:
+                self.view = replace(self.view, offloaded=max(count, self.view.offloaded))
+
     def width_at(self, position: int) -> int:
         """Return the width of a position's stripe, or the live stripe's if it is unknown."""
         view = self.view
@@ -164,6 +156,19 @@ class Layout:
             stripe = self.stripe_of(view, start)
             last = min(end, stripe.end)
             yield start, last, stripe
+            start = last
+
+    def by_part(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
+        """Split a range as :meth:`by_stripe`, but stop before or after an offloaded segment."""
+        first = start
+        while start < end:
+            stripe = self.part_of(view, start)
+            if isinstance(stripe, Part) and start > first:
+                return
+            last = min(end, stripe.end)
+            yield start, last, stripe
+            if isinstance(stripe, Part):
+                return
             start = last
 
     async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
@@ -184,6 +189,7 @@ class Layout:
     async def stripes(self, start: int, end: int, deadline: Deadline) -> AsyncIterator[Stripe]:
         """Iterate in order over the stripes of ``[start, end)`` that are not wholly trimmed."""
         position = start
+        await self.list_offloaded(deadline)
         while position < end:
             position = max(position, self.view.trim_point)
             stripe = await self.stripe_at(position, deadline)
@@ -216,18 +222,25 @@ class Layout:
                 newest,
                 trim_point=max(view.trim_point, known.trim_point),
                 tail_floor=max(view.tail_floor, known.tail_floor),
+                offloaded=max(view.offloaded, known.offloaded),
             )
             self.on_adopt(self.view)
             return self.view
 
     async def outdated(self, view: View, deadline: Deadline) -> bool:
-        """Return whether the log has a newer view or a higher trim point than ``view``.
+        """Return whether the log has a newer view, trim point or offloaded stripe than ``view``.
 
-        If so, an object of ``view`` may be missing because its positions were trimmed or its empty
-        stripe was replaced. Raises LogNotFound if the log was removed.
+        If so, an object of ``view`` may be missing because its positions were trimmed or offloaded,
+        or its empty stripe was replaced. Raises LogNotFound if the log was removed.
         """
-        newest = await self.refresh(deadline)
-        return newest.epoch > view.epoch or newest.trim_point > view.trim_point
+        await self.refresh(deadline)
+        await self.list_offloaded(deadline)
+        newest = self.view
+        return (
+            newest.epoch > view.epoch
+            or newest.trim_point > view.trim_point
+            or newest.offloaded > view.offloaded
+        )
 
     async def change(
         self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None, above: int = 0
@@ -412,10 +425,12 @@ class Layout:
             try:
                 calls = calls_of(view)
             except StripeUnknown as unknown:
-                await self.stripe_at(unknown.position, deadline)
+                await self.part_at(unknown.position, deadline)
                 continue
             replies = await self.io.execute(calls, deadline) if calls else []
             if not any(reply.code for reply in replies):
+                return view, replies
+            if isinstance(calls[0].object, OffloadedObject):
                 return view, replies
             replies = await answers(self.io, calls, replies, deadline)
             sealed = max((r.number for r in replies if r.code == Code.STALE_EPOCH), default=0)

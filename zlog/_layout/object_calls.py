@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
+from zlog._base.refusals import refused_call
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
+from zlog._layout.offloaded import Part
 from zlog._native.completions import ReplyBytes
 from zlog.errors import CorruptEntry
-from zlog.view import ObjectRef, View
+from zlog.view import ObjectRef, Stripe, View
 
 
 async def call_each(
@@ -41,11 +43,20 @@ async def call_each(
 def by_object(
     layout: Layout, view: View, positions: Iterable[int]
 ) -> list[tuple[ObjectRef, list[int]]]:
-    """Group untrimmed positions, in ascending order, by object. Raises StripeUnknown."""
+    """Group untrimmed positions, in ascending order, by object. Raises StripeUnknown.
+
+    Of offloaded positions, only those of one segment are returned, and not together with others. A
+    caller that needs all positions calls this again for the rest.
+    """
     groups: dict[str, tuple[ObjectRef, list[int]]] = {}
+    first: Stripe | None = None
     for position in positions:
         if position >= view.trim_point:
-            objects = layout.objects(view, layout.stripe_of(view, position))
+            stripe = layout.part_of(view, position)
+            first = first or stripe
+            if stripe is not first and (isinstance(first, Part) or isinstance(stripe, Part)):
+                break
+            objects = layout.objects(view, stripe)
             ref = objects[objects[0].striping.number(position)]
             groups.setdefault(ref.name, (ref, []))[1].append(position)
     return list(groups.values())
@@ -62,12 +73,15 @@ async def change_positions(
     """Run an idempotent method on the objects of some positions, and return each with its reply.
 
     The positions must be in ascending order. Trimmed positions are left out. Raises CorruptEntry if
-    an object is missing, or another error if an answer is neither OK nor in ``refusals``.
+    an object is missing, or another error if an answer is neither OK nor in ``refusals``, or if a
+    position is offloaded.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
 
     def calls(view: View) -> list[Call]:
         groups[:] = by_object(layout, view, positions)
+        if sum(len(group) for _, group in groups) < sum(p >= view.trim_point for p in positions):
+            raise refused_call(Code.FROZEN, method, groups[0][0].name)
         return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
 
     while True:

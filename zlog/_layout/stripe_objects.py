@@ -11,6 +11,7 @@ from zlog._base.codes import EPOCHS_AHEAD_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._catalog.head import Head
+from zlog._layout.offloaded import remove_file
 from zlog._native import messages
 from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry
@@ -133,7 +134,7 @@ async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -
 
 
 async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
-    """Remove every stripe object of a removed log. ``view`` is the log's last view."""
+    """Remove every stripe object and file of a removed log. ``view`` is the log's last view."""
     head = Head(io, view.log)
     await remove(io, view.objects(), view.epoch, deadline)
     position = 0
@@ -141,6 +142,8 @@ async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
         for stripe in stripes:
             await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
         position = stripes[-1].end
+    for file in await head.offload_list(view.log_id, 0, deadline) if view.offloads else ():
+        await remove_file(io, file, deadline)
     for id_, width in (await head.pending_stripes(view.log_id, deadline))[1]:
         await remove_pending(io, view, id_, width, deadline)
 

@@ -14,6 +14,24 @@ from zlog._positions.positions import Positions
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 
+class OffloadedStat(NamedTuple):
+    """Statistics of a log's offloaded stripes.
+
+    If the trim point is inside of a segment of a file, the whole segment is counted.
+
+    Attributes:
+        stripes: the number of stripes.
+        entries: the number of their entries.
+        bytes: the size of the entries' data.
+        file_bytes: the size of the files.
+    """
+
+    stripes: int = 0
+    entries: int = 0
+    bytes: int = 0
+    file_bytes: int = 0
+
+
 class LogStat(NamedTuple):
     """Statistics of a log, or of the stripes in a range. Trimmed entries are not counted.
 
@@ -32,6 +50,8 @@ class LogStat(NamedTuple):
         bytes: the size of the entries' data.
         stored_bytes: the space that this data takes in the objects, without their index. It is
             smaller than ``bytes`` with compression, and larger with MACs.
+        offloaded: what is in files; see :class:`OffloadedStat`. ``entries`` and ``bytes`` include
+            it, but ``objects`` and ``stored_bytes`` do not.
     """
 
     name: str
@@ -47,6 +67,7 @@ class LogStat(NamedTuple):
     entries: int
     bytes: int
     stored_bytes: int
+    offloaded: OffloadedStat = OffloadedStat()
 
 
 async def stat(positions: Positions, start: int, end: int | None, deadline: Deadline) -> LogStat:
@@ -56,13 +77,19 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
     layout = positions.layout
     await layout.refresh(deadline)
     stripes = objects = entries = size = stored = 0
+    offloaded = OffloadedStat()
     async for stripe in layout.stripes(start, OPEN_END if end is None else end, deadline):
         stripes += 1
-        objects += stripe.width
+        file = layout.offloaded.file_of(stripe)
+        objects += 0 if file else stripe.width
+        before = entries, size
         for object_stat in await object_stats(layout, stripe, deadline):
             entries += object_stat.entries
             size += data_bytes(layout, object_stat)
             stored += object_stat.stored_bytes or 0
+        if file:
+            own = OffloadedStat(1, entries - before[0], size - before[1], file.size)
+            offloaded = OffloadedStat(*map(sum, zip(offloaded, own, strict=True)))
     view = layout.view
     return LogStat(
         name=view.log,
@@ -78,6 +105,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         entries=entries,
         bytes=size,
         stored_bytes=stored,
+        offloaded=offloaded,
     )
 
 
@@ -89,11 +117,18 @@ def data_bytes(layout: Layout, stat: messages.StatReply) -> int:
 async def object_stats(
     layout: Layout, stripe: Stripe, deadline: Deadline, *expected: int
 ) -> list[messages.StatReply]:
-    """Return statistics of a stripe's objects, except missing ones and ``expected`` errors."""
+    """Return statistics of a stripe's objects, except missing ones and ``expected`` errors.
+
+    For an offloaded stripe, returns one item about its file.
+    """
 
     def request(view: View, _: ObjectRef) -> bytes:
         return messages.stat(view.epoch)
 
+    if (file := layout.offloaded.file_of(stripe)) is not None:
+        entries, size = file.since(layout.view.trim_point)
+        end = file.end - 1
+        return [messages.StatReply(0, end, 0, entries, size, 0, 0, 1, 0, 1, 0, True)]
     refs = layout.objects(layout.view, stripe)
     replies = await call_each(layout, "stat", refs, request, deadline, -errno.ENOENT, *expected)
     return [*map(messages.stat_reply, replies.values())]

@@ -76,7 +76,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
     def start(self, start: int, end: int, bytes_max: int) -> Window:
         """See :class:`Prefetcher`."""
         layout = self.reader.layout
-        end = min(end, layout.stripe_of(layout.view, start).end)
+        end = min(end, layout.part_of(layout.view, start).end)
         macs = layout.macs.key is not None and self.reader.with_data
         tags = self._with_tags or macs  # MACs cover the tags
         return self.reader.start(

@@ -17,7 +17,7 @@ from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Reply
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget, HoleTimeout
-from zlog._layout.layout import StripeUnknown
+from zlog._layout.stripe_index import StripeUnknown
 from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
@@ -238,7 +238,7 @@ class Prefetcher(ABC, Generic[T]):
             if self._under_way:
                 break
             if unknown is not None:
-                await layout.stripe_at(unknown, self.reader.budget.deadline())
+                await layout.part_at(unknown, self.reader.budget.deadline())
         window = self._under_way.popleft()
         self._read_ahead(tail)
         asked = window.end

@@ -14,7 +14,7 @@ from typing import Any
 
 from zlog._base.codes import ENTRIES_MAX, Code, FillCode, State
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply, Started
+from zlog._base.io import Call, OffloadedObject, Reply, Started
 from zlog._base.settings import Budget, HoleTimeout
 from zlog._base.striping import ObjectPositions
 from zlog._layout.object_calls import by_object, change_positions
@@ -136,7 +136,7 @@ class Reader:
             else:
                 reply.check_call("read", ref.name)
                 damaged = self._decode(reply.payload, ref.name, group, found, writers)
-                if damaged:
+                if damaged and not isinstance(ref.name, OffloadedObject):
                     await self._read_replicas(view, ref, damaged, found, writers, deadline)
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
@@ -249,16 +249,18 @@ class Reader:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
         If ``indexes`` is given, only the stripe objects with these numbers are read. Raises
-        StripeUnknown if a stripe must be looked up first.
+        StripeUnknown if a stripe must be looked up first. The window ends before ``end`` where an
+        offloaded segment begins or ends.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
-        for first, last, stripe in self.layout.by_stripe(view, start, end):
+        for first, last, stripe in self.layout.by_part(view, start, end):
             objects = self.layout.objects(view, stripe)
             for part in stripe.striping.by_object(first, last):
                 ref = objects[part.number]
                 if indexes is None or ref.number in indexes:
                     wanted.append((ref, part))
+            end = last
         share = bytes_max // max(1, len(wanted))
         calls = [
             Call(

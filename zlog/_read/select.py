@@ -141,7 +141,7 @@ class _TagSearch:
         self._entries_max = entries_max
         self._reverse = reverse
         self._parts: list[_Part] = []
-        self._stripe: int | None = None  # the id of the stripe that the parts are in
+        self._stripe: tuple[int, int] | None = None  # the id and start of the parts' stripe
         self._end = 0  # where the parts end
 
     def forget(self) -> None:
@@ -158,14 +158,15 @@ class _TagSearch:
             (in reverse: end). None if the log was trimmed during the search.
         """
         reverse = self._reverse
-        if self._stripe != stripe.id:
+        identity = stripe.id, stripe.start
+        if self._stripe != identity:
             objects = self._layout.objects(self._layout.view, stripe)
             wanted = range(stripe.width) if self._indexes is None else self._indexes
             self._parts = [_Part(ref, start, end) for ref in objects if ref.number in wanted]
         elif not reverse and self._end < end:
             for part in self._parts:
                 part.extend(end)
-        self._stripe, self._end = stripe.id, end
+        self._stripe, self._end = identity, end
         if not await self._ask(end - 1 if reverse else start, tail, deadline):
             self.forget()
             return None
@@ -318,7 +319,7 @@ async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Strip
     layout = reader.layout
     if position < layout.view.trim_point:
         return None
-    stripe = await layout.stripe_at(position, deadline)
+    stripe = await layout.part_at(position, deadline)
     return None if position < layout.view.trim_point else stripe
 
 

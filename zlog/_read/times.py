@@ -8,6 +8,7 @@ positions at which the log passes the wanted time.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from datetime import datetime, timezone
 
 from zlog._base.deadline import Deadline
@@ -55,7 +56,17 @@ async def find_time(
     one of the positions whose previous entry is older than ``when``. This is a binary search, which
     reads about log2(end - start) entries.
     """
-    found, low, high = end, start, end
+    low, high = await _bounds(reader, start, end, when, deadline)
+    found = await _search(reader, low, high, when, deadline)
+    if found is None and high < end:  # the newest entries of a segment were trimmed
+        found = await _search(reader, high, end, when, deadline)
+    return end if found is None else found
+
+
+async def _search(
+    reader: Reader, low: int, high: int, when: datetime, deadline: Deadline
+) -> int | None:
+    found: int | None = None
     while low < high:
         middle = (low + high) // 2
         entry = await first_entry(reader, middle, high, deadline)
@@ -66,6 +77,20 @@ async def find_time(
         else:
             low = entry.position + 1
     return found
+
+
+async def _bounds(
+    reader: Reader, start: int, end: int, when: datetime, deadline: Deadline
+) -> tuple[int, int]:
+    """Narrow a range by the times of offloaded segments, so that at most one of them is read."""
+    layout, wanted = reader.layout, round(when.timestamp() * 1e6)
+    await layout.list_offloaded(deadline)
+    files = layout.offloaded.files()
+    segments = [each for file in files for each in file.segments if each.entries]
+    older = bisect_left(segments, True, key=lambda each: each.newest >= wanted)
+    low = min(end, max(start, segments[older - 1].end)) if older else start
+    high = min(end, segments[older].end) if older < len(segments) else end
+    return low, max(low, high)
 
 
 async def first_entry(reader: Reader, position: int, end: int, deadline: Deadline) -> Entry | None:

@@ -9,18 +9,10 @@ from functools import partial
 from itertools import accumulate, islice, pairwise
 from typing import NamedTuple, Protocol, TypeVar, cast
 
+from zlog._base.pieces import Batch, Filled, Trimmed
 from zlog._native.new_entries import NewEntry, Tagged, tagged_each
 from zlog._native.replies import crc32c
-from zlog._transfer.pieces import (
-    BYTES_MAX,
-    ENTRIES_MAX,
-    Batch,
-    Filled,
-    Joiner,
-    Mark,
-    Piece,
-    Trimmed,
-)
+from zlog._transfer.pieces import BYTES_MAX, ENTRIES_MAX, Joiner, Mark, Piece
 from zlog.errors import ExportDamaged
 
 T = TypeVar("T")

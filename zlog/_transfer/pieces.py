@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from zlog._base.pieces import Batch, Filled, Trimmed
+from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._native.new_entries import NewEntry, tags_bytes
 from zlog.errors import ExportDamaged
 
@@ -20,7 +20,7 @@ _ROUND_BYTES = 8 << 20
 """Limits of one round of writes to a copy."""
 
 
-Piece = Batch | Filled | Trimmed
+Piece = Batch | Filled | Trimmed | Lost
 
 
 class Mark(NamedTuple):

@@ -17,11 +17,12 @@ from zlog._append.producer_records import SEQUENCE_ALL, SequenceKey
 from zlog._base.codes import PARTS_PAGE_MAX, PRODUCERS_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
+from zlog._base.pieces import Batch
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.messages import Grant, NamedProducer, NumberedPart
 from zlog._read.read import Reader
-from zlog._transfer.pieces import Batch, Piece
+from zlog._transfer.pieces import Piece
 from zlog._transfer.target import Target
 from zlog.errors import ClassNotLoaded, CorruptEntry, LimitReached, UnsupportedVersion
 from zlog.view import View

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
+from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._native.completions import ReplyBytes
 from zlog._native.replies import MacKey, ReadReply, decode_read
 from zlog._read.items import Slot, no_entry
 from zlog._read.iterate import Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
-from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
+from zlog._transfer.pieces import Mark, Piece, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import NotWritten
 
@@ -32,12 +33,18 @@ class Source(Prefetcher[list[Piece]]):
 
     Args:
         start: the first position.
+        raw: whether entries have their MACs, which are not checked.
+        keep_lost: whether lost positions are returned, instead of raising an error.
     """
 
     with_ids = 1
 
-    def __init__(self, reader: Reader, start: int) -> None:
+    def __init__(
+        self, reader: Reader, start: int, *, raw: bool = False, keep_lost: bool = False
+    ) -> None:
         super().__init__(reader, start, ReadOptions(passes_holes=False))
+        self._mac = None if raw else reader.layout.macs.key
+        self._keep_lost = keep_lost
         self._hole: int | None = None  # a hole in the last window that was not filled
 
     async def next(self, tail: int) -> list[Piece]:
@@ -67,10 +74,9 @@ class Source(Prefetcher[list[Piece]]):
         """See :class:`Prefetcher`."""
         reader = self.reader
         found: dict[int, Piece] = {}
-        mac = reader.layout.macs.key
         for asked, reply in zip(window.parts, await window.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
-                _take(reply.payload, mac, asked, found)
+                _take(reply.payload, self._mac, asked, found)
         end = window.end
         while missing := [p for p in range(window.start, end) if p not in found]:
             left = window.bytes_max - _bytes_of(found)
@@ -91,7 +97,7 @@ class Source(Prefetcher[list[Piece]]):
         _, asked, replies = await self.reader.ask(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
             if reply.code == Code.OK:
-                _take(reply.payload, self.reader.layout.macs.key, group, found)
+                _take(reply.payload, self._mac, group, found)
         return len(found) > before
 
     def _take_settled(self, slots: dict[int, Slot], found: dict[int, Piece]) -> None:
@@ -102,6 +108,9 @@ class Source(Prefetcher[list[Piece]]):
             if slot.kind is GapKind.UNWRITTEN:
                 self._hole = position
                 return
+            if slot.kind is GapKind.LOST and self._keep_lost:
+                found[position] = Lost(position, position + 1)
+                continue
             if slot.kind is not GapKind.TRIMMED:
                 error = no_entry(slot, self.reader.layout.view.log)
                 error.args = (f"{error}, so it can't be copied",)

@@ -32,6 +32,7 @@ from zlog._base.options import (
     origins,
     promotions,
 )
+from zlog._base.pieces import Batch, Filled
 from zlog._base.refusals import refused_call
 from zlog._layout.writes import writes_at
 from zlog._native import messages
@@ -40,7 +41,7 @@ from zlog._native.replies import decode_read
 from zlog._read.cursors import Cursors
 from zlog._read.iterate import WINDOW_BYTES
 from zlog._read.read import Reader
-from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
+from zlog._transfer.pieces import Mark, Piece, mark_of, part_from, parts_without
 from zlog._transfer.promote import promote
 from zlog._transfer.source import mark_at
 from zlog._trim.trim import trim_to

@@ -277,6 +277,8 @@ async def _settled_end(
     deadline: Deadline,
 ) -> int:
     """Return the first unwritten position of a stripe's range, or where the search ended."""
+    if layout.offloaded.file_of(stripe) is not None:
+        return end
     refs = layout.objects(layout.view, stripe)
     counted = await ask(layout, dict.fromkeys(refs, start), end, deadline)
     seen += counted.values()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 from bisect import bisect_left
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import call_each
@@ -83,6 +84,8 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
     stats = await object_stats(layout, stripe, deadline, *_GONE)
+    if layout.offloaded.file_of(stripe) is not None:
+        return False
     if any(stat.entries for stat in stats):  # this counts entries of a newer version as well
         return False
     start = max(stripe.start, layout.view.trim_point)
@@ -147,8 +150,8 @@ class _Pass:
         half = self._budget if left is None else self._budget.sooner(left / 2)
         at = start
         async for stripe in stripes:
-            at = max(at, stripe.start)
             last = min(stripe.end, end)
+            at = last if self._is_offloaded(stripe) else max(at, stripe.start)
             while at < last:
                 if at > start and (half.expired or (not tags_max and len(newest) >= _TAGS_MAX)):
                     return at
@@ -170,10 +173,15 @@ class _Pass:
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):
             last = min(stripe.end, end)
+            if self._is_offloaded(stripe):
+                continue
             at = await self._clean_stripe(stripe, max(at, stripe.start), last, again=again)
             if at < last:
                 return at
         return end
+
+    def _is_offloaded(self, stripe: Stripe) -> bool:
+        return self._layout.offloaded.file_of(stripe) is not None
 
     async def _clean_stripe(self, stripe: Stripe, start: int, end: int, *, again: bool) -> int:
         left = _objects(self._layout, stripe, start, end)
@@ -230,7 +238,8 @@ async def _compact(
         return messages.compact(view.epoch, first, end, ref.striping.packed, superseded)
 
     while pages:
-        replies = await call_each(layout, "compact", pages, request, deadline, *_GONE)
+        refusals = (*_GONE, Code.FROZEN)  # of stripes that are being offloaded
+        replies = await call_each(layout, "compact", pages, request, deadline, *refusals)
         asked, pages = pages, {}
         for ref, reply in replies.items():
             _, end, superseded = asked[ref]

@@ -78,8 +78,8 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
 
     If nothing needs to be trimmed, this is the trim point. If the limit is in bytes, the log may
     exceed it by less than one entry. Whole stripes are counted from their objects' statistics, and
-    only the stripe where the trim ends is counted by ranges. The statistics include lost entries,
-    so these are added to the limit.
+    only the stripe where the trim ends is counted by ranges. In an offloaded stripe, the trim ends
+    at the start of a segment. The statistics include lost entries, so these are added to the limit.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or
@@ -108,7 +108,7 @@ async def _all_held(layout: Layout, deadline: Deadline) -> list[_Held]:
 
 async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
     stats = await object_stats(layout, stripe, deadline, *_LOST)
-    if len(stats) < stripe.width:
+    if len(stats) < stripe.width and layout.offloaded.file_of(stripe) is None:
         damaged, log = stripe.width - len(stats), layout.view.log
         what = "log %r: objects of the stripe from %d on that are damaged and not counted: %d"
         _logger.warning(what, log, stripe.start, damaged)
@@ -204,6 +204,11 @@ class _Walk:
 
     async def _into(self, held: _Held, start: int) -> bool:
         """Pass the part of a stripe beyond a limit. Returns whether no counted entry is lost."""
+        if (file := self._layout.offloaded.file_of(held.stripe)) is not None:
+            for segment in file.segments[file.segment_of(start) :]:
+                if not self.take(Size(segment.entries, segment.bytes), segment.end):
+                    break
+            return True
         whole = True
         step, growing = _STEP_POSITIONS, True
         while start < held.end and step:

@@ -57,7 +57,8 @@ async def trim_to(
     point = view.trim_point
     cut = await layout.stripe_at(point, deadline)
     refused: ZlogError | None = None
-    if cut is not None and cut.start < point:
+    offloaded = cut is not None and layout.offloaded.file_of(cut) is not None
+    if cut is not None and cut.start < point and not offloaded:
         refused = await _free_records(layout, cut, point, deadline)
     await reclaim(layout, deadline)
     if refused is not None:

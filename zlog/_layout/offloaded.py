@@ -1,0 +1,370 @@
+"""Reads offloaded stripes, which are in files instead of objects (docs/design/offload.md).
+
+A file has segments, which are read one by one. The content of a segment is put into objects in
+memory, which have the striping of the stripe's objects. These run the same methods of the class, so
+all kinds of readers find the same positions as before.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import entry_points
+from typing import Any, Final, Protocol
+
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import TIMED_OUT, Io, OffloadedObject
+from zlog._base.pieces import Batch, Filled, Lost, Trimmed
+from zlog._catalog.head import Head
+from zlog._native import messages
+from zlog._native.local import MemoryStore
+from zlog._native.new_entries import entries_cut
+from zlog._native.writes import encode_writes
+from zlog.distribution import how_to_install
+from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable, ZlogError
+from zlog.store import CompletionQueue
+from zlog.view import ObjectRef, Stripe, StripeFile
+
+WRITTEN: Final = 1
+PLACED: Final = 2
+REMOVED: Final = 3
+"""The states of a stripe's file."""
+
+Content = Batch | Filled | Trimmed | Lost
+"""A piece of a segment."""
+
+GROUP: Final = "zlog.stripe_files"
+"""The group of entry points that provide `StripeFiles`."""
+
+_CACHE_BYTES = 256 << 20
+"""How much memory the segments may take that all logs of this process have read."""
+
+_POSITION_BYTES = 128
+"""How much memory a position takes in addition to its data, about."""
+
+_WRITE_BYTES = 4 << 20
+_RETRY_SECONDS = 5.0
+"""After this time, a file that was missing or damaged is read again."""
+
+_PAUSE_SECONDS = 0.5
+"""How long to wait before a file is read again that could not be read."""
+
+_NO_ANSWER = "no answer in time"
+
+_EPOCH = 1
+_DAMAGED = (errno.EIO, errno.ENOENT)
+
+_logger = logging.getLogger(__name__)
+
+
+class StripeFiles(Protocol):
+    """Reads and removes the files of offloaded stripes. Its methods block and are thread-safe."""
+
+    def read(self, file: StripeFile, number: int) -> Iterable[Content]:
+        """Return the pieces of a segment, in order and without gaps.
+
+        Raises:
+            FileNotFoundError: the file does not exist.
+            CorruptEntry: the file is damaged, or is not the recorded one.
+            OSError: the file cannot be read now.
+        """
+
+    def remove(self, file: StripeFile) -> None:
+        """Remove a file. Does nothing if it does not exist. Raises OSError if it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Stripe):
+    """A segment of an offloaded stripe, with the striping of the stripe.
+
+    Attributes:
+        objects: the objects of the stripe, which have only the positions of this segment.
+    """
+
+    objects: tuple[ObjectRef, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the file could be read."""
+        name = self.objects[0].name
+        return isinstance(name, OffloadedObject) and name.store is not None
+
+
+class _Cache:
+    """The segments that this process has read, and those that threads are reading."""
+
+    def __init__(self) -> None:
+        self.clear()
+        os.register_at_fork(after_in_child=self.clear)
+
+    def clear(self) -> None:
+        """Drop everything. A forked child cannot use its parent's stores."""
+        self._lock = threading.Lock()
+        self._parts: OrderedDict[str, tuple[Part, int, float]] = OrderedDict()
+        self._bytes = 0
+        self._readers: defaultdict[str, list[tuple[CompletionQueue, int]]] = defaultdict(list)
+
+    def get(self, key: str) -> Part | None:
+        """Return a segment if it is in the cache."""
+        with self._lock:
+            part, _, until = self._parts.get(key, (None, 0, 0.0))
+            if part is None or (until and time.monotonic() > until):
+                return None
+            self._parts.move_to_end(key)
+            return part
+
+    def put(self, key: str, part: Part, size: int) -> None:
+        """Add a segment, and drop those that were not used for the longest time."""
+        until = 0.0 if part.sound else time.monotonic() + _RETRY_SECONDS
+        with self._lock:
+            _, before, _ = self._parts.pop(key, (None, 0, 0.0))
+            self._parts[key] = (part, size, until)
+            self._bytes += size - before
+            while self._bytes > _CACHE_BYTES and len(self._parts) > 1:
+                _, (_, dropped, _) = self._parts.popitem(last=False)
+                self._bytes -= dropped
+
+    def load(
+        self, key: str, stripe: Stripe, file: StripeFile, queue: CompletionQueue, token: int
+    ) -> None:
+        """Read a segment in a thread, and then put a reply into the queue.
+
+        The code is 0 if the segment is in the cache, or else an errno, and the reply is the reason.
+        """
+        with self._lock:
+            readers = self._readers[key]
+            readers.append((queue, token))
+            if len(readers) > 1:
+                return
+        number = int(key.rpartition("#")[2])
+        run = partial(self._load, key, stripe, file, number)
+        try:
+            threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
+        except RuntimeError as error:
+            self._answer(key, -errno.EAGAIN, str(error))
+
+    def _load(self, key: str, stripe: Stripe, file: StripeFile, number: int) -> None:
+        code, reason = 0, ""
+        segment = file.segments[number]
+        start, end = file.bounds(number)
+        size = segment.bytes + _POSITION_BYTES * (end - start)
+        try:
+            try:
+                part = _part(stripe, file, number, provider().read(file, number))
+            except (FileNotFoundError, CorruptEntry) as error:
+                missing = isinstance(error, FileNotFoundError)
+                _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
+                part, size = _broken(stripe, file, number, -_DAMAGED[missing]), 0
+            self.put(key, part, size)
+        except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
+            code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+            code, reason = -abs(code), str(error) or type(error).__name__
+        self._answer(key, code, reason)
+
+    def _answer(self, key: str, code: int, reason: str) -> None:
+        with self._lock:
+            readers = self._readers.pop(key, [])
+        for queue, token in readers:
+            queue.put(token, code, reason.encode())
+
+
+_cache = _Cache()
+
+
+class OffloadedStripes:
+    """The offloaded stripes of a log.
+
+    Attributes:
+        known: the files that readers may use, by stripe id. None if they were not listed yet.
+    """
+
+    def __init__(self, io: Io, head: Head, log_id: int) -> None:
+        self._io = io
+        self._head = head
+        self._log_id = log_id
+        self.known: dict[int, StripeFile] | None = None
+
+    async def refresh(self, trim_point: int, deadline: Deadline) -> int:
+        """Read the new records from the head. Returns the number of known files."""
+        start = trim_point
+        for file in self.files():
+            start = file.end if file.start <= start < file.end else start
+        listed = await self._head.offload_list(self._log_id, start, deadline)
+        new = {file.id: file for file in listed if file.state >= PLACED}
+        self.known = {**(self.known or {}), **new}
+        return len(self.known)
+
+    def file_of(self, stripe: Stripe) -> StripeFile | None:
+        """Return the file of a stripe. None if the stripe is in objects, as far as is known."""
+        return (self.known or {}).get(stripe.id)
+
+    def files(self) -> list[StripeFile]:
+        """Return the known files, in order."""
+        return sorted((self.known or {}).values(), key=lambda file: file.end)
+
+    def part(self, stripe: Stripe, position: int) -> Stripe | None:
+        """Return the segment that has a position, or the stripe itself if it is in objects.
+
+        Returns None if the records or the segment must be read first.
+        """
+        if self.known is None:
+            return None
+        file = self.known.get(stripe.id)
+        return stripe if file is None else _cache.get(_key(file, file.segment_of(position)))
+
+    async def load(self, stripe: Stripe, position: int, deadline: Deadline) -> Stripe:
+        """Return what :meth:`part` returns, after reading the segment. The records are known.
+
+        Raises:
+            StoreUnavailable: the file could not be read in time.
+        """
+        while (part := self.part(stripe, position)) is None:
+            file = self.file_of(stripe)
+            assert file is not None
+            start = partial(_cache.load, _key(file, file.segment_of(position)), stripe, file)
+            reply = await self._io.run(start, deadline)
+            if reply is TIMED_OUT or (reply.code and deadline.expired):
+                error = unreadable(file.url, bytes(reply.payload).decode() or _NO_ANSWER)
+                raise StoreTimeout(str(error), hint=error.hint)
+            if reply.code == -errno.EINVAL:
+                raise unreadable(file.url, bytes(reply.payload).decode())
+            if reply.code:
+                await self._io.sleep(_PAUSE_SECONDS)
+        return part
+
+
+async def remove_file(io: Io, file: StripeFile, deadline: Deadline) -> None:
+    """Remove the file of a stripe. Raises StoreUnavailable if this fails."""
+
+    def start(queue: CompletionQueue, token: int) -> None:
+        def run() -> None:
+            code, reason = 0, ""
+            try:
+                provider().remove(file)
+            except Exception as error:  # noqa: BLE001 - the caller raises it
+                code, reason = -errno.EIO, str(error) or type(error).__name__
+            queue.put(token, code, reason.encode())
+
+        threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
+
+    reply = await io.run(start, deadline)
+    if reply.code:
+        raise unreadable(file.url, bytes(reply.payload).decode() or _NO_ANSWER)
+
+
+def unreadable(url: str, reason: str) -> StoreUnavailable:
+    """Return the error for a file that cannot be read, or removed, now."""
+    return StoreUnavailable(
+        f"can't use the offloaded stripe in {url}: {reason}",
+        hint="Check the object store and its credentials. Entries that are not offloaded can be"
+        " read and appended.",
+    )
+
+
+def check_provider() -> None:
+    """Raise StoreUnavailable if stripe files cannot be used on this machine."""
+    try:
+        provider()
+    except OSError as error:
+        raise unreadable("a file", str(error.strerror)) from None
+
+
+def provider() -> StripeFiles:
+    """Return the installed reader of stripe files.
+
+    Raises:
+        OSError: (EINVAL) it is not installed, or its requirements are not.
+    """
+    for point in entry_points(group=GROUP):
+        try:
+            found: StripeFiles = point.load()
+        except ImportError:
+            break
+        return found
+    raise OSError(errno.EINVAL, f"this needs the extra `offload` ({how_to_install('offload')})")
+
+
+def _key(file: StripeFile, number: int) -> str:
+    return f"{file.url}#{number}"
+
+
+def _refs(
+    stripe: Stripe, file: StripeFile, number: int, store: MemoryStore | None, error: int = 0
+) -> tuple[ObjectRef, ...]:
+    names = (f"{_key(file, number)}.{each}" for each in range(stripe.width))
+    return tuple(
+        ObjectRef(OffloadedObject(name, store, error), stripe.striping, each)
+        for each, name in enumerate(names)
+    )
+
+
+def _broken(stripe: Stripe, file: StripeFile, number: int, code: int) -> Part:
+    refs = _refs(stripe, file, number, None, code)
+    return Part(stripe.id, *file.bounds(number), *stripe.striping, b"", refs)
+
+
+def _part(stripe: Stripe, file: StripeFile, number: int, content: Iterable[Content]) -> Part:
+    """Put the content of a segment into objects in memory."""
+    store = MemoryStore()
+    refs = _refs(stripe, file, number, store)
+    start, end = file.bounds(number)
+    (width, unit), packed = stripe.striping, stripe.striping.packed
+
+    def call(ref: ObjectRef, method: str, request: Any) -> None:
+        code, _ = store.execute(str(ref.name), method, request)
+        if code != Code.OK:
+            raise CorruptEntry(f"{ref.name} has invalid content: {method} returned {code}")
+
+    def call_each(method: str, piece: Filled | Trimmed | Lost, *fields: Any) -> None:
+        make = getattr(messages, method)
+        for part in stripe.striping.by_object(piece.start, piece.end):
+            call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
+
+    for ref in refs:
+        call(ref, "seal", messages.seal(_EPOCH, width, ref.number, True, start, unit))
+    position, entries, lost = start, 0, list[Lost]()
+    for piece in content:
+        if piece.start != position:
+            raise CorruptEntry(f"{_key(file, number)} lacks position {position}")
+        position = piece.end
+        if isinstance(piece, Batch):
+            entries += len(piece.entries)
+            begin = 0
+            while begin < len(piece.entries):
+                cut = entries_cut(piece.entries, begin, len(piece.entries) - begin, _WRITE_BYTES)
+                ids = piece.start + begin, piece.number + begin, piece.entries[begin:cut]
+                for each, request in encode_writes(
+                    _EPOCH, piece.timestamp, piece.writer, packed, *ids
+                ):
+                    call(refs[each], "write", request)
+                begin = cut
+        elif isinstance(piece, Filled):
+            call_each("fill", piece, piece.timestamp, piece.writer, piece.reason)
+        elif isinstance(piece, Trimmed):
+            call_each("trim", piece)
+        else:
+            lost.append(piece)
+    if position != end or entries != file.segments[number].entries:
+        raise CorruptEntry(f"{_key(file, number)} does not have the recorded positions")
+    _lose(store, refs, lost, partial(call_each, "trim"))
+    return Part(stripe.id, start, end, width, unit, b"", refs)
+
+
+def _lose(store: MemoryStore, refs: Sequence[ObjectRef], lost: Sequence[Lost], trim: Any) -> None:
+    """Make positions read as lost, by deleting the keys of records that the header counts."""
+    before = [store.peek(str(ref.name)) for ref in refs] if lost else []
+    for piece in lost:
+        trim(piece)
+    for ref, content in zip(refs, before, strict=False):
+        after = store.peek(str(ref.name))
+        if content is None or after is None:
+            raise ZlogError("an object in memory is missing")
+        store.poke(str(ref.name), after[0], content[1], content[2])
