@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from zlog import aio
 from zlog._base.deadline import Deadline, Timeout
+from zlog._base.options import OFFLOAD_AFTER, OFFLOAD_TO, OffloadAfter
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._base.process import ProcessBound
 from zlog._base.refusals import from_code
@@ -40,13 +41,15 @@ from zlog._read.items import no_entry
 from zlog._read.iterate import ReadOptions, range_reader
 from zlog._read.select import BackwardReader, Wanted
 from zlog._read.times import as_time
-from zlog._transfer.offload import StripeOffload
+from zlog._transfer.offload import StripeOffload, StripePieces
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
 from zlog.view import StripeFile, View
 
 __all__ = [
+    "OFFLOAD_AFTER",
+    "OFFLOAD_TO",
     "AsyncioPort",
     "Batch",
     "ColumnReader",
@@ -59,10 +62,12 @@ __all__ = [
     "Lost",
     "Mutex",
     "NewEntry",
+    "OffloadAfter",
     "ProcessBound",
     "StripeFile",
     "StripeFiles",
     "StripeOffload",
+    "StripePieces",
     "ThreadPort",
     "Timeout",
     "Trimmed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -55,6 +56,14 @@ MIRROR_ENDED = "ended"
 FROM_TEMPLATE = "from_template"
 """The option with the template that was applied to a log, and the settings that it gave the log."""
 
+OFFLOAD_TO = "offload_to"
+"""The option with the URL under which a log's offloaded stripes are stored."""
+
+OFFLOAD_AFTER = "offload_after"
+"""The option that says which stripes are offloaded; see :class:`OffloadAfter`."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SIZES = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
 SETTINGS: dict[str, str | None] = {
     STRIPE_BYTES: str(STRIPE_BYTES_DEFAULT),
@@ -64,6 +73,8 @@ SETTINGS: dict[str, str | None] = {
     ENTRY_SIZE: str(ENTRY_BYTES_MAX_DEFAULT),
     **dict.fromkeys(RETENTION.values()),
     RETENTION["skew"]: f"{RETENTION_SKEW_SECONDS:g}",
+    OFFLOAD_TO: None,
+    OFFLOAD_AFTER: "0s",
 }
 """The options that users set by a keyword, with their defaults. None means no limit."""
 
@@ -188,6 +199,34 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} must be 1 to {ENTRY_BYTES_MAX}, not {value!r}")
         if key == COMPRESSION and value not in COMPRESSIONS:
             raise ValueError(f"option {key!r} must be {', '.join(COMPRESSIONS)}, not {value!r}")
+        if key == OFFLOAD_AFTER:
+            OffloadAfter.parse(value)
+
+
+class OffloadAfter(NamedTuple):
+    """Which ended stripes are offloaded. Zeros mean all of them.
+
+    Attributes:
+        seconds: those whose next stripe has an entry of at least this age.
+        bytes: those above which objects have at least this many bytes of data.
+    """
+
+    seconds: float = 0
+    bytes: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> OffloadAfter:
+        """Parse an age, such as ``7d``, or a size, such as ``100GiB``. Raises ValueError."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]+)", text.strip(), re.ASCII)
+        number, unit = found.groups() if found else ("", "")
+        if unit in _UNITS:
+            return cls(seconds=float(number) * _UNITS[unit])
+        if unit in _SIZES:
+            return cls(bytes=int(float(number) * _SIZES[unit]))
+        raise ValueError(
+            f"option {OFFLOAD_AFTER!r} must be an age, such as 7d, or a size, such as 100GiB,"
+            f" not {text!r}"
+        )
 
 
 def amount(text: str | None, most: float = sys.float_info.max) -> float | None:

@@ -137,7 +137,8 @@ class _Cache:
     ) -> None:
         """Read a segment in a thread, and then put a reply into the queue.
 
-        The code is 0 if the segment is in the cache, or else an errno, and the reply is the reason.
+        The code is 0 if the segment is in the cache, -EAGAIN if it may be read later, or -EINVAL.
+        The reply is the reason.
         """
         with self._lock:
             readers = self._readers[key]
@@ -165,8 +166,8 @@ class _Cache:
                 part, size = _broken(stripe, file, number, -_DAMAGED[missing]), 0
             self.put(key, part, size)
         except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
-            code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-            code, reason = -abs(code), str(error) or type(error).__name__
+            final = not isinstance(error, OSError) or error.errno == errno.EINVAL
+            code, reason = -(errno.EINVAL if final else errno.EAGAIN), _words(error)
         self._answer(key, code, reason)
 
     def _answer(self, key: str, code: int, reason: str) -> None:
@@ -226,16 +227,18 @@ class OffloadedStripes:
         Raises:
             StoreUnavailable: the file could not be read in time.
         """
+        reason = _NO_ANSWER
         while (part := self.part(stripe, position)) is None:
             file = self.file_of(stripe)
             assert file is not None
             start = partial(_cache.load, _key(file, file.segment_of(position)), stripe, file)
             reply = await self._io.run(start, deadline)
-            if reply is TIMED_OUT or (reply.code and deadline.expired):
-                error = unreadable(file.url, bytes(reply.payload).decode() or _NO_ANSWER)
-                raise StoreTimeout(str(error), hint=error.hint)
+            reason = bytes(reply.payload).decode() or reason
             if reply.code == -errno.EINVAL:
-                raise unreadable(file.url, bytes(reply.payload).decode())
+                raise unreadable(file.url, reason)
+            if reply is TIMED_OUT or (reply.code and deadline.expired):
+                error = unreadable(file.url, reason)
+                raise StoreTimeout(str(error), hint=error.hint)
             if reply.code:
                 await self._io.sleep(_PAUSE_SECONDS)
         return part
@@ -250,7 +253,7 @@ async def remove_file(io: Io, file: StripeFile, deadline: Deadline) -> None:
             try:
                 provider().remove(file)
             except Exception as error:  # noqa: BLE001 - the caller raises it
-                code, reason = -errno.EIO, str(error) or type(error).__name__
+                code, reason = -errno.EIO, _words(error)
             queue.put(token, code, reason.encode())
 
         threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
@@ -290,6 +293,10 @@ def provider() -> StripeFiles:
             break
         return found
     raise OSError(errno.EINVAL, f"this needs the extra `offload` ({how_to_install('offload')})")
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
 
 
 def _key(file: StripeFile, number: int) -> str:

@@ -71,7 +71,7 @@ class StripeOffload:
         """Return the stripes below the tail that have ended and are not trimmed, in order."""
         tail = await self._client.positions.tail(deadline)
         stripes = self._layout.stripes(self._layout.view.trim_point, tail, deadline)
-        return [each async for each in stripes if not each.open and each.end <= tail]
+        return [each async for each in stripes if each.end <= tail]
 
     async def freeze(self, stripe: Stripe, deadline: Deadline) -> None:
         """Make the objects of a stripe refuse to trim single positions, forever."""

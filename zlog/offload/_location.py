@@ -1,0 +1,124 @@
+"""Where the files of a log are.
+
+A root is a URL that ``pyarrow.fs`` understands, or a directory. Each log has a folder in the root,
+which contains its files and the folder ``_incoming`` with files that are not recorded yet. Programs
+that read the folder as a dataset ignore names that begin with ``_``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import fs
+
+_INCOMING = "_incoming"
+_CHUNK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file or folder: a file system, and the path in it.
+
+    Attributes:
+        system: the file system.
+        path: the path.
+        url: the URL.
+    """
+
+    system: fs.FileSystem
+    path: str
+    url: str
+
+    @classmethod
+    def of(cls, url: str) -> Location:
+        """Return the location of a URL or a path.
+
+        Raises:
+            ValueError: PyArrow does not support the URL.
+            OSError: the connection failed.
+        """
+        if "://" not in url:
+            url = Path(url).absolute().as_uri()
+        system, path = _open(url)
+        return cls(system, path, url)
+
+    def folder_of(self, log: str, log_id: int) -> Location:
+        """Return the folder of a log in this root."""
+        return self / f"{quote(log, safe='')}-{log_id:016x}"
+
+    def __truediv__(self, name: str) -> Location:
+        """Return a file or folder in this folder."""
+        base, mark, query = self.url.partition("?")
+        url = f"{base.rstrip('/')}/{quote(name)}{mark}{query}"
+        return Location(self.system, f"{self.path.rstrip('/')}/{name}", url)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def incoming(self) -> Location:
+        """Where a file is until it is recorded."""
+        return self.parent / _INCOMING / self.name
+
+    @property
+    def parent(self) -> Location:
+        """The folder of the file."""
+        base, mark, query = self.url.partition("?")
+        folder, url = self.path.rpartition("/")[0], base.rpartition("/")[0]
+        return Location(self.system, folder, f"{url}{mark}{query}")
+
+    def exists(self) -> bool:
+        """Whether there is a file or folder here."""
+        return self.system.get_file_info(self.path).type is not fs.FileType.NotFound
+
+    def size(self) -> int | None:
+        """Return the size of the file in bytes, or None if it does not exist."""
+        info = self.system.get_file_info(self.path)
+        return info.size if info.type == fs.FileType.File else None
+
+    def checksum(self) -> bytes:
+        """Return the SHA-256 of the file."""
+        digest = hashlib.sha256()
+        with self.system.open_input_stream(self.path) as stream:
+            while some := stream.read(_CHUNK_BYTES):
+                digest.update(some)
+        return digest.digest()
+
+    def files(self) -> list[fs.FileInfo]:
+        """Return the files in this folder."""
+        selector = fs.FileSelector(self.path, allow_not_found=True)
+        return [each for each in self.system.get_file_info(selector) if each.is_file]
+
+    def move_to(self, target: Location) -> None:
+        """Rename the file. Another process may already have done so."""
+        try:
+            self.system.move(self.path, target.path)
+        except FileNotFoundError:
+            if target.size() is None:
+                raise
+
+    def remove(self) -> None:
+        """Remove the file, if it exists."""
+        try:
+            self.system.delete_file(self.path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            if self.size() is not None:
+                raise
+
+
+@lru_cache(maxsize=64)
+def _open(url: str) -> tuple[fs.FileSystem, str]:
+    try:
+        system, path = fs.FileSystem.from_uri(url)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{url}: {error}") from None
+    return system, path

@@ -1,0 +1,234 @@
+"""Offloads the ended stripes of a log (docs/design/offload.md)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta, timezone
+from typing import NamedTuple
+
+import zlog
+from zlog.errors import CorruptEntry, NotWritten, StoreUnavailable, ZlogError
+from zlog.extension import (
+    OFFLOAD_AFTER,
+    OFFLOAD_TO,
+    OffloadAfter,
+    StripeFile,
+    StripePieces,
+    ThreadPort,
+    drive,
+)
+from zlog.offload._location import Location
+from zlog.offload._parquet import Content, Written, write
+from zlog.view import Stripe
+
+_WRITTEN, _PLACED, _REMOVED = 1, 2, 3
+
+_ABANDONED = timedelta(days=1)
+"""After this time, a file that was never recorded is removed."""
+
+
+class Offloaded(NamedTuple):
+    """A stripe that this process has offloaded.
+
+    Attributes:
+        start: the stripe's first position.
+        end: one past its last position.
+        entries: the number of entries.
+        bytes: the size of the entries' data.
+        url: the file.
+        file_bytes: the size of the file.
+    """
+
+    start: int
+    end: int
+    entries: int
+    bytes: int
+    url: str
+    file_bytes: int
+
+
+class Unsettled(ZlogError):
+    """A stripe cannot be offloaded, because positions are lost or unwritten."""
+
+
+class Offloader:
+    """Moves ended stripes of one log into Parquet files, oldest first.
+
+    Any number of processes may do this at the same time, and may be killed at any moment.
+
+    Args:
+        log: an open log. If the log has MACs, its key must be given to `zlog.Log.open`.
+        to: the URL or path under which the log gets a folder. The default is the log option
+            ``offload_to``.
+        after: which stripes to offload: an age, such as ``7d``, or a size to keep in objects, such
+            as ``100GiB``. The default is the log option ``offload_after``, or all ended stripes.
+        keep_lost: whether to offload stripes with lost positions. They stay lost.
+
+    Raises:
+        ValueError: ``to`` is not given, or PyArrow does not support it, or ``after`` is invalid.
+    """
+
+    def __init__(
+        self,
+        log: zlog.Log,
+        to: str | None = None,
+        *,
+        after: str | None = None,
+        keep_lost: bool = False,
+    ) -> None:
+        self._log = log
+        self._port = ThreadPort(log)
+        self._steps = self._port.stripe_offload()
+        self._keep_lost = keep_lost
+        self._to = to
+        self._after = None if after is None else OffloadAfter.parse(after)
+        view = self._port.view
+        self._name, self._log_id = view.log, view.log_id
+        self.folder.exists()
+
+    @property
+    def folder(self) -> Location:
+        """The folder of the log's files."""
+        root = self._to or self._port.options.get(OFFLOAD_TO)
+        if not root:
+            raise ValueError(
+                "say where to offload to, with --to or"
+                f" `zlog reconfigure {self._name} --option {OFFLOAD_TO}=URL`"
+            )
+        return Location.of(root).folder_of(self._name, self._log_id)
+
+    def run(self) -> Iterator[Offloaded]:
+        """Offload all stripes that are due, and yield each one when it is done.
+
+        Raises:
+            Unsettled: a stripe has lost or unwritten positions. Later stripes are not offloaded.
+            StoreUnavailable: the store or the place for the files fails.
+        """
+        try:
+            yield from self._run()
+        except OSError as error:
+            if isinstance(error, ZlogError):
+                raise
+            raise StoreUnavailable(
+                f"can't offload to {self.folder.url}: {error}",
+                hint="Check the object store and its credentials. Nothing was lost; run the"
+                " command again.",
+            ) from error
+
+    def _run(self) -> Iterator[Offloaded]:
+        port, steps = self._port, self._steps
+        drive(port.refresh())
+        files = drive(steps.files(port.deadline()))
+        recorded = {file.id for file in files}
+        for file in files:
+            if file.state < _REMOVED and (done := self._finish(file)) is not None:
+                yield done
+        self._remove_abandoned(files)
+        ended = drive(steps.ended(port.deadline()))
+        for stripe in self._due([each for each in ended if each.id not in recorded]):
+            if (done := self._offload(stripe)) is not None:
+                yield done
+
+    def _due(self, stripes: list[Stripe]) -> list[Stripe]:
+        """Return the stripes that the setting ``after`` selects, oldest first."""
+        after = self._after
+        if after is None:
+            after = OffloadAfter.parse(self._port.options.get(OFFLOAD_AFTER, "0s"))
+        if after.bytes:
+            above = self._log.stat(stripes[-1].end).bytes if stripes else 0
+            for count in range(len(stripes), 0, -1):
+                if above >= after.bytes:
+                    return stripes[:count]
+                above += self._log.stat(*_bounds(stripes[count - 1])).bytes
+            return []
+        oldest = time.time() - after.seconds
+        return [each for each in stripes if not after.seconds or self._ended_before(each, oldest)]
+
+    def _ended_before(self, stripe: Stripe, when: float) -> bool:
+        """Whether the first entry after a stripe was appended before ``when``."""
+        for item in self._log.read_range(stripe.end, hole_timeout=None):
+            if isinstance(item, zlog.Entry):
+                return item.timestamp.timestamp() <= when
+        return False
+
+    def _offload(self, stripe: Stripe) -> Offloaded | None:
+        """Offload a stripe. Returns None if it was trimmed, or offloaded by another process."""
+        port, steps = self._port, self._steps
+        view = drive(steps.allow(port.deadline()))
+        drive(steps.freeze(stripe, port.deadline()))
+        place = self.folder / f"{stripe.start:020}-{stripe.end:020}-{secrets.token_hex(4)}.parquet"
+        incoming = place.incoming
+        incoming.parent.system.create_dir(incoming.parent.path)
+        try:
+            pieces = _Pieces(steps.pieces(stripe, keep_lost=self._keep_lost))
+            with incoming.system.open_output_stream(incoming.path) as stream:
+                written = write(stream, stripe, self._log_id, pieces, macs=view.mac is not None)
+            if incoming.size() != written.size or incoming.checksum() != written.checksum:
+                raise OSError(f"{incoming.url} differs from what was written")
+            file = _record(stripe, place.url, written)
+            if not drive(steps.record(file, port.deadline())):
+                incoming.remove()
+                return None
+        except (CorruptEntry, NotWritten) as error:
+            incoming.remove()
+            raise Unsettled(
+                f"can't offload positions {stripe.start} to {stripe.end - 1} of log"
+                f" {self._name!r}: {error}",
+                hint=f"{error.hint or ''} To offload lost positions as gaps, use --keep-lost."
+                if isinstance(error, CorruptEntry)
+                else error.hint,
+            ) from error
+        return self._finish(file)
+
+    def _finish(self, file: StripeFile) -> Offloaded | None:
+        """Do the steps that follow the record of a file."""
+        port, steps = self._port, self._steps
+        place = Location.of(file.url)
+        if file.state < _PLACED:
+            if place.size() is None:
+                place.incoming.move_to(place)
+            if place.size() != file.size:
+                raise OSError(f"{file.url} is not complete")
+            file = file._replace(state=_PLACED)
+            if not drive(steps.record(file, port.deadline())):
+                return None  # it was trimmed
+        drive(steps.remove_objects(file, port.deadline()))
+        with suppress(StoreUnavailable):  # the next run repeats these steps
+            drive(steps.record(file._replace(state=_REMOVED), port.deadline()))
+        return Offloaded(file.start, file.end, file.entries, file.bytes, file.url, file.size)
+
+    def _remove_abandoned(self, files: list[StripeFile]) -> None:
+        """Remove files of processes that died before they recorded them."""
+        incoming = (self.folder / "any").incoming.parent
+        recorded = {Location.of(file.url).name for file in files}
+        oldest = time.time() - _ABANDONED.total_seconds()
+        for info in incoming.files():
+            written = info.mtime.replace(tzinfo=info.mtime.tzinfo or timezone.utc).timestamp()
+            if info.base_name not in recorded and written < oldest:
+                incoming.system.delete_file(info.path)
+
+
+class _Pieces:
+    """Iterates over the pieces of a stripe."""
+
+    def __init__(self, reader: StripePieces) -> None:
+        self._reader = reader
+
+    def __iter__(self) -> Iterator[Content]:
+        while (pieces := drive(self._reader.next())) is not None:
+            yield from pieces
+
+
+def _bounds(stripe: Stripe) -> tuple[int, int]:
+    return stripe.start, stripe.end
+
+
+def _record(stripe: Stripe, url: str, written: Written) -> StripeFile:
+    size, checksum, segments = written
+    entries, data = sum(each.entries for each in segments), sum(each.bytes for each in segments)
+    now = time.time_ns() // 1000
+    bounds = stripe.id, stripe.start, stripe.end
+    return StripeFile(*bounds, _WRITTEN, url, size, checksum, now, entries, data, segments)

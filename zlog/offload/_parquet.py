@@ -1,0 +1,245 @@
+"""The Parquet files of offloaded stripes (docs/formats/offload.md).
+
+A file has one row for each entry, and one row group for each segment. Positions without an entry
+are in the file's metadata, so that programs that count the rows count entries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zlog.errors import CorruptEntry
+from zlog.extension import Batch, Filled, Lost, NewEntry, Trimmed, tagged_each
+from zlog.view import FileSegment, Stripe, StripeFile
+
+SEGMENT_ROWS = 1 << 17
+SEGMENT_BYTES = 32 << 20
+"""When a row group is full. Readers fetch and keep whole row groups."""
+
+_VERSION = 1
+_ABOUT, _GAPS = b"zlog", b"zlog.gaps."
+"""The metadata's keys: about the file, and the gaps of a segment, whose number follows."""
+
+_MAC_BYTES = 16
+
+Content = Batch | Filled | Trimmed | Lost
+
+COLUMNS = ["position", "timestamp", "data", "tags"]
+"""The columns for users. The others restore append ids and MACs."""
+
+
+def schema(*, macs: bool) -> pa.Schema:
+    """Return the columns of a file."""
+    fields = [
+        ("position", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("data", pa.binary()),
+        ("tags", pa.list_(pa.string())),
+        ("writer", pa.binary(16)),
+        ("number", pa.int64()),
+    ]
+    if macs:
+        fields.append(("mac", pa.binary()))
+    return pa.schema([pa.field(name, kind, nullable=name == "mac") for name, kind in fields])
+
+
+class _Sink(io.RawIOBase):
+    """Passes bytes on to a stream, and computes their SHA-256."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self.digest = hashlib.sha256()
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self.digest.update(view)
+        self._stream.write(view)
+        self.size += view.nbytes
+        return view.nbytes
+
+
+class Written(NamedTuple):
+    """A file that was written: its size, its SHA-256, and its segments."""
+
+    size: int
+    checksum: bytes
+    segments: tuple[FileSegment, ...]
+
+
+def write(
+    stream: pa.NativeFile, stripe: Stripe, log_id: int, pieces: Iterable[Content], *, macs: bool
+) -> Written:
+    """Write a stripe's pieces as a Parquet file. The caller opens and closes the stream."""
+    sink = _Sink(stream)
+    columns = schema(macs=macs)
+    segments: list[FileSegment] = []
+    with pq.ParquetWriter(
+        pa.PythonFile(sink, mode="w"),
+        columns,
+        compression="zstd",
+        use_dictionary=["tags.list.element", "writer"],
+        write_page_checksum=True,
+        sorting_columns=[pq.SortingColumn(0)],
+    ) as writer:
+        for number, segment in enumerate(_segments(pieces, stripe, macs=macs)):
+            segments.append(segment.counts)
+            if len(segment.rows[0]):
+                batch = pa.record_batch(segment.rows, schema=columns)
+                writer.write_batch(batch, row_group_size=batch.num_rows)
+            if segment.gaps:
+                gaps = json.dumps(segment.gaps, separators=(",", ":"))
+                writer.add_key_value_metadata({_GAPS + b"%d" % number: gaps})
+        about = {
+            "version": _VERSION,
+            "log_id": f"{log_id:016x}",
+            "stripe": stripe.id,
+            "start": stripe.start,
+            "end": stripe.end,
+            "segments": [each.end for each in segments],
+        }
+        writer.add_key_value_metadata({_ABOUT: json.dumps(about)})
+    return Written(sink.size, sink.digest.digest(), tuple(segments))
+
+
+class _Segment(NamedTuple):
+    counts: FileSegment
+    rows: list[list[Any]]
+    gaps: list[list[Any]]
+
+
+def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Iterator[_Segment]:
+    rows: list[list[Any]] = [[] for _ in schema(macs=macs)]
+    gaps: list[list[Any]] = []
+    size, end = 0, stripe.start
+
+    def segment() -> _Segment:
+        times = [each & _MASK for each in rows[1]]
+        entries = len(times)
+        bounds = (min(times), max(times)) if times else (0, 0)
+        return _Segment(FileSegment(end, entries, size, *bounds), rows, gaps)
+
+    for piece in pieces:
+        if piece.start != end:
+            raise CorruptEntry(f"position {end} was not read")
+        if not isinstance(piece, Batch):
+            gaps.append(_gap(piece))
+            end = piece.end
+            continue
+        for index, entry in enumerate(piece.entries):
+            if len(rows[0]) >= SEGMENT_ROWS or (rows[0] and size + len(entry) > SEGMENT_BYTES):
+                yield segment()
+                rows, gaps, size = [[] for _ in rows], [], 0
+            _add(rows, piece, index, entry)
+            size += len(entry)
+            end = piece.start + index + 1
+    yield segment()
+
+
+def _add(rows: list[list[Any]], batch: Batch, index: int, entry: NewEntry) -> None:
+    tags: tuple[str, ...] = ()
+    data: bytes
+    if isinstance(entry, bytes):
+        data = entry
+    else:
+        data, tags = entry.data, entry.tags
+    values: list[Any] = [batch.start + index, _signed(batch.timestamp), data, tags]
+    values += [batch.writer, _signed(batch.number + index)]
+    if len(rows) > len(values):
+        cut = max(0, len(data) - _MAC_BYTES)
+        values[2] = data[:cut]
+        values.append(data[cut:])
+    for column, value in zip(rows, values, strict=True):
+        column.append(value)
+
+
+_MASK = (1 << 64) - 1
+
+
+def _signed(number: int) -> int:
+    """Return an unsigned 64-bit number as a signed one with the same bits."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _gap(piece: Filled | Trimmed | Lost) -> list[Any]:
+    kind = type(piece).__name__.lower()
+    if not isinstance(piece, Filled):
+        return [piece.start, piece.end, kind]
+    return [piece.start, piece.end, kind, piece.timestamp, piece.writer.hex(), piece.reason]
+
+
+def check(metadata: pq.FileMetaData, file: StripeFile) -> None:
+    """Raise CorruptEntry if a file is not the recorded one."""
+    about = json.loads((metadata.metadata or {}).get(_ABOUT, b"{}"))
+    wanted = {"stripe": file.id, "start": file.start, "end": file.end}
+    ends = [each.end for each in file.segments]
+    if about.get("version", _VERSION) > _VERSION:
+        raise OSError(f"{file.url} was written by a newer version of zlog")
+    if about.get("segments") != ends or any(about.get(k) != v for k, v in wanted.items()):
+        raise CorruptEntry(
+            f"{file.url} is not the file of positions {file.start} to {file.end - 1}"
+        )
+    if metadata.num_rows != file.entries:
+        raise CorruptEntry(f"{file.url} has {metadata.num_rows} rows instead of {file.entries}")
+
+
+def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> list[Content]:
+    """Return the content of a segment, in order."""
+    metadata = parquet.metadata
+    gaps = json.loads(metadata.metadata.get(_GAPS + b"%d" % number, b"[]"))
+    found: list[Content] = [*map(_piece, gaps)]
+    if file.segments[number].entries:
+        found += _batches(parquet.read_row_group(number, use_threads=False))
+        found.sort(key=lambda piece: piece.start)
+    return found
+
+
+def _piece(gap: Sequence[Any]) -> Content:
+    start, end, kind, *rest = gap
+    if kind == "filled":
+        timestamp, writer, reason = rest
+        return Filled(start, end, timestamp, bytes.fromhex(writer), reason)
+    return Lost(start, end) if kind == "lost" else Trimmed(start, end)
+
+
+def _batches(table: pa.Table) -> Iterator[Batch]:
+    times = table.column("timestamp").cast(pa.int64())
+    names = [name for name in table.column_names if name != "timestamp"]
+    columns = {name: table.column(name).to_pylist() for name in names}
+    data = columns["data"]
+    if "mac" in columns:
+        data = [some + (mac or b"") for some, mac in zip(data, columns["mac"], strict=True)]
+    entries = tagged_each(data, columns["tags"])
+    batch: Batch | None = None
+    for position, timestamp, writer, number, entry in zip(
+        columns["position"],
+        times.to_pylist(),
+        columns["writer"],
+        columns["number"],
+        entries,
+        strict=True,
+    ):
+        timestamp &= _MASK
+        number &= _MASK
+        if (
+            batch is not None
+            and position == batch.end
+            and batch.precedes(writer, timestamp, number)
+        ):
+            batch.entries.append(entry)
+            continue
+        if batch is not None:
+            yield batch
+        batch = Batch(position, timestamp, writer, number, [entry])
+    if batch is not None:
+        yield batch
