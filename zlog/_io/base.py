@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply, Started, answer_offloaded
+from zlog._base.io import Answered, Call, Reply, Started, answer_offloaded
 from zlog._base.process import ProcessBound
 from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
 from zlog._native.local import SharedSequencer
@@ -26,16 +26,6 @@ class Batches(Protocol[T_co]):
 
     async def next(self) -> Sequence[T_co] | None:
         """Return the next items in order, or None at the end."""
-
-
-class _Answered:
-    """Calls whose replies are known already."""
-
-    def __init__(self, replies: list[Reply]) -> None:
-        self._replies = replies
-
-    async def finish(self, _: Deadline) -> list[Reply]:
-        return self._replies
 
 
 class Driver(ProcessBound, ABC):
@@ -71,7 +61,7 @@ class Driver(ProcessBound, ABC):
 
     def start(self, calls: Sequence[Call]) -> Started:
         if (replies := answer_offloaded(calls)) is not None:
-            return _Answered(replies)
+            return Answered(replies)
         store = self.store
         return self._begin(lambda queue, token: store.submit(queue, token, calls), len(calls))
 

@@ -112,20 +112,23 @@ class Layout:
             raise StripeUnknown(position)
         return stripe
 
-    def part_of(self, view: View, position: int) -> Stripe:
+    def part_of(self, view: View, position: int, *, columns: bool = False) -> Stripe:
         """Return an untrimmed position's stripe or, if it is offloaded, a segment of its file.
 
-        Raises StripeUnknown if the stripe must be looked up, or the segment read, first.
+        With ``columns``, the segment is a `ColumnPart`. Raises StripeUnknown if the stripe must be
+        looked up, or the segment read, first.
         """
         stripe = self.stripe_of(view, position)
         if not view.offloads or stripe.open or position < view.trim_point:
             return stripe
-        part = self.offloaded.part(stripe, position)
+        part = self.offloaded.part(stripe, position, columns=columns)
         if part is None:
             raise StripeUnknown(position)
         return part
 
-    async def part_at(self, position: int, deadline: Deadline) -> Stripe | None:
+    async def part_at(
+        self, position: int, deadline: Deadline, *, columns: bool = False
+    ) -> Stripe | None:
         """Return what :meth:`part_of` returns, after all look-ups; None if it is trimmed."""
         stripe = await self.stripe_at(position, deadline)
         view = self.view
@@ -133,7 +136,7 @@ class Layout:
             return stripe
         if self.offloaded.known is None:
             await self.list_offloaded(deadline)
-        return await self.offloaded.load(stripe, position, deadline)
+        return await self.offloaded.load(stripe, position, deadline, columns=columns)
 
     async def list_offloaded(self, deadline: Deadline) -> None:
         """Read the records of stripes that were offloaded since the last call."""

@@ -13,11 +13,11 @@ import os
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -65,6 +65,23 @@ _DAMAGED = (errno.EIO, errno.ENOENT)
 _logger = logging.getLogger(__name__)
 
 
+class SegmentColumns(NamedTuple):
+    """A segment as columns; see :class:`zlog.Columns`.
+
+    Attributes:
+        positions, timestamps, offsets, data: a buffer of each.
+        tags: a function that returns the tags of each entry.
+        gaps: the positions without an entry, in ascending order.
+    """
+
+    positions: memoryview
+    timestamps: memoryview
+    offsets: memoryview
+    data: memoryview
+    tags: Callable[[], list[tuple[str, ...]]]
+    gaps: Sequence[Filled | Trimmed | Lost]
+
+
 class StripeFiles(Protocol):
     """Reads and removes the files of offloaded stripes. Its methods block and are thread-safe."""
 
@@ -76,6 +93,9 @@ class StripeFiles(Protocol):
             CorruptEntry: the file is damaged, or is not the recorded one.
             OSError: the file cannot be read now.
         """
+
+    def columns(self, file: StripeFile, number: int) -> SegmentColumns:
+        """Return the columns of a segment of a log without MACs. Raises as :meth:`read` does."""
 
     def remove(self, file: StripeFile) -> None:
         """Remove a file. Does nothing if it does not exist. Raises OSError if it fails."""
@@ -95,7 +115,17 @@ class Part(Stripe):
     def sound(self) -> bool:
         """Whether the file could be read."""
         name = self.objects[0].name
-        return isinstance(name, OffloadedObject) and name.store is not None
+        return not (isinstance(name, OffloadedObject) and name.error)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPart(Part):
+    """A segment as columns. If the file could not be read, it has only objects."""
+
+    columns: SegmentColumns | None = None
+
+
+_Load = Callable[[Stripe, StripeFile, int], Part]
 
 
 class _Cache:
@@ -133,7 +163,14 @@ class _Cache:
                 self._bytes -= dropped
 
     def load(
-        self, key: str, stripe: Stripe, file: StripeFile, queue: CompletionQueue, token: int
+        self,
+        key: str,
+        load: _Load,
+        stripe: Stripe,
+        file: StripeFile,
+        number: int,
+        queue: CompletionQueue,
+        token: int,
     ) -> None:
         """Read a segment in a thread, and then put a reply into the queue.
 
@@ -145,25 +182,25 @@ class _Cache:
             readers.append((queue, token))
             if len(readers) > 1:
                 return
-        number = int(key.rpartition("#")[2])
-        run = partial(self._load, key, stripe, file, number)
+        run = partial(self._load, key, load, stripe, file, number)
         try:
             threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
         except RuntimeError as error:
             self._answer(key, -errno.EAGAIN, str(error))
 
-    def _load(self, key: str, stripe: Stripe, file: StripeFile, number: int) -> None:
+    def _load(self, key: str, load: _Load, stripe: Stripe, file: StripeFile, number: int) -> None:
         code, reason = 0, ""
         segment = file.segments[number]
         start, end = file.bounds(number)
         size = segment.bytes + _POSITION_BYTES * (end - start)
         try:
             try:
-                part = _part(stripe, file, number, provider().read(file, number))
+                part = load(stripe, file, number)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
                 _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
-                part, size = _broken(stripe, file, number, -_DAMAGED[missing]), 0
+                refs = _refs(stripe, file, number, None, -_DAMAGED[missing])
+                part, size = ColumnPart(*_fields(stripe, file, number), refs), 0
             self.put(key, part, size)
         except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
             final = not isinstance(error, OSError) or error.errno == errno.EINVAL
@@ -211,27 +248,34 @@ class OffloadedStripes:
         """Return the known files, in order."""
         return sorted((self.known or {}).values(), key=lambda file: file.end)
 
-    def part(self, stripe: Stripe, position: int) -> Stripe | None:
+    def part(self, stripe: Stripe, position: int, *, columns: bool = False) -> Stripe | None:
         """Return the segment that has a position, or the stripe itself if it is in objects.
 
-        Returns None if the records or the segment must be read first.
+        With ``columns``, the segment is a `ColumnPart`. Returns None if the records or the segment
+        must be read first.
         """
         if self.known is None:
             return None
         file = self.known.get(stripe.id)
-        return stripe if file is None else _cache.get(_key(file, file.segment_of(position)))
+        if file is None:
+            return stripe
+        return _cache.get(_key(file, file.segment_of(position), columns=columns))
 
-    async def load(self, stripe: Stripe, position: int, deadline: Deadline) -> Stripe:
+    async def load(
+        self, stripe: Stripe, position: int, deadline: Deadline, *, columns: bool = False
+    ) -> Stripe:
         """Return what :meth:`part` returns, after reading the segment. The records are known.
 
         Raises:
             StoreUnavailable: the file could not be read in time.
         """
         reason = _NO_ANSWER
-        while (part := self.part(stripe, position)) is None:
+        while (part := self.part(stripe, position, columns=columns)) is None:
             file = self.file_of(stripe)
             assert file is not None
-            start = partial(_cache.load, _key(file, file.segment_of(position)), stripe, file)
+            number = file.segment_of(position)
+            key, load = _key(file, number, columns=columns), _columns if columns else _objects
+            start = partial(_cache.load, key, load, stripe, file, number)
             reply = await self._io.run(start, deadline)
             reason = bytes(reply.payload).decode() or reason
             if reply.code == -errno.EINVAL:
@@ -299,8 +343,18 @@ def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
 
 
-def _key(file: StripeFile, number: int) -> str:
-    return f"{file.url}#{number}"
+def _key(file: StripeFile, number: int, *, columns: bool = False) -> str:
+    return f"{file.url}#{number}{' columns' * columns}"
+
+
+def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, int, int, int, bytes]:
+    """Return the fields of a segment that are those of a stripe."""
+    return stripe.id, *file.bounds(number), *stripe.striping, b""
+
+
+def _columns(stripe: Stripe, file: StripeFile, number: int) -> Part:
+    columns = provider().columns(file, number)
+    return ColumnPart(*_fields(stripe, file, number), _refs(stripe, file, number, None), columns)
 
 
 def _refs(
@@ -313,13 +367,9 @@ def _refs(
     )
 
 
-def _broken(stripe: Stripe, file: StripeFile, number: int, code: int) -> Part:
-    refs = _refs(stripe, file, number, None, code)
-    return Part(stripe.id, *file.bounds(number), *stripe.striping, b"", refs)
-
-
-def _part(stripe: Stripe, file: StripeFile, number: int, content: Iterable[Content]) -> Part:
+def _objects(stripe: Stripe, file: StripeFile, number: int) -> Part:
     """Put the content of a segment into objects in memory."""
+    content = provider().read(file, number)
     store = MemoryStore()
     refs = _refs(stripe, file, number, store)
     start, end = file.bounds(number)
@@ -362,7 +412,7 @@ def _part(stripe: Stripe, file: StripeFile, number: int, content: Iterable[Conte
     if position != end or entries != file.segments[number].entries:
         raise CorruptEntry(f"{_key(file, number)} does not have the recorded positions")
     _lose(store, refs, lost, partial(call_each, "trim"))
-    return Part(stripe.id, start, end, width, unit, b"", refs)
+    return Part(*_fields(stripe, file, number), refs)
 
 
 def _lose(store: MemoryStore, refs: Sequence[ObjectRef], lost: Sequence[Lost], trim: Any) -> None:

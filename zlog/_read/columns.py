@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
+from zlog._base.io import Answered
+from zlog._layout.offloaded import ColumnPart
 from zlog._native.columns import ColumnWindow, entry_columns
-from zlog._read.items import Slot, in_order
+from zlog._read.items import Slot, gaps_of, in_order
 from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
 from zlog._read.select import TagReader, trimmed_part
@@ -31,8 +34,9 @@ class Columns:
         timestamps: when each entry was appended, by its writer's clock; n × int64, µs since 1970,
             UTC.
         offsets: where each entry's data begins and ends; (n + 1) × int32. Entry i is
-            ``data[offsets[i]:offsets[i + 1]]``.
-        data: the bytes of all entries, one after another.
+            ``data[offsets[i]:offsets[i + 1]]``. The first offset may be above 0.
+        data: the bytes of all entries, one after another. It may contain other entries before and
+            after them.
         gaps: the positions that hold no entry. If only some stripe objects are read, a gap covers
             only positions of these objects.
         tags: the tags of each entry; None if they were not requested.
@@ -65,6 +69,12 @@ class ColumnReader(Prefetcher[list[Columns]]):
         super().__init__(reader, position, options)
         self._indexes = _indexes_of(options)
         self._with_tags = options.with_tags
+        # Objects check MACs, and select positions of some objects.
+        self._direct = self._indexes is None and reader.layout.view.mac is None
+
+    async def look_up(self, position: int, deadline: Deadline) -> None:
+        """See :class:`Prefetcher`."""
+        await self.reader.layout.part_at(position, deadline, columns=self._direct)
 
     def positions_max(self, start: int) -> int:
         """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
@@ -76,7 +86,10 @@ class ColumnReader(Prefetcher[list[Columns]]):
     def start(self, start: int, end: int, bytes_max: int) -> Window:
         """See :class:`Prefetcher`."""
         layout = self.reader.layout
-        end = min(end, layout.part_of(layout.view, start).end)
+        part = layout.part_of(layout.view, start, columns=self._direct)
+        end = min(end, part.end)
+        if isinstance(part, ColumnPart) and part.columns is not None:
+            return Window(start, end, bytes_max, False, [], Answered([]), part)
         macs = layout.macs.key is not None and self.reader.with_data
         tags = self._with_tags or macs  # MACs cover the tags
         return self.reader.start(
@@ -87,6 +100,9 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self, window: Window, tail: int, deadline: Deadline
     ) -> tuple[list[Columns], int, int]:
         """See :class:`Prefetcher`."""
+        if isinstance(window.decoded, ColumnPart):
+            own = self._cut(window.decoded, window.start, window.end)
+            return [own], own.offsets[-1] - own.offsets[0], window.end
         if not window.parts:
             return [], 0, window.end
         if window.found is None:
@@ -106,6 +122,25 @@ class ColumnReader(Prefetcher[list[Columns]]):
         end = await self.settle(window, tail, deadline)
         columns, data_bytes = _columns_of(window.decoded, window.found, window.start, end)
         return columns, data_bytes, end
+
+    def _cut(self, part: ColumnPart, start: int, end: int) -> Columns:
+        """Return the positions ``[start, end)`` of a segment, without copying them."""
+        content = part.columns
+        assert content is not None
+        first, last = bisect_left(content.positions, start), bisect_left(content.positions, end)
+        gaps = in_order(
+            slot
+            for piece in content.gaps
+            for slot in gaps_of(piece, max(start, piece.start), min(end, piece.end), part.objects)
+        )
+        return Columns(
+            content.positions[first:last],
+            content.timestamps[first:last],
+            content.offsets[first : last + 1],
+            content.data,
+            gaps,
+            content.tags()[first:last] if self._with_tags else None,
+        )
 
     def trimmed(self, gap: Gap) -> list[Columns]:
         """See :class:`Prefetcher`."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from zlog._base.codes import FillCode, State
+from zlog._base.pieces import Filled, Lost, Trimmed
 from zlog._native.completions import ReplyBytes
 from zlog._native.entry import from_timestamp
 from zlog._native.replies import FORGED, ReadReply, decode_fills
@@ -19,6 +20,7 @@ from zlog.errors import (
     UnsupportedVersion,
     ZlogError,
 )
+from zlog.view import ObjectRef
 
 Slot = Entry | Gap
 """What is at one position: an entry, or a gap of that position only."""
@@ -40,6 +42,21 @@ def gap_of(position: int, state: int) -> Gap:
 def lost(position: int, why: LossReason, name: str) -> Gap:
     """Return the gap of a lost position, which the object ``name`` should hold."""
     return Gap(position, position + 1, GapKind.LOST, Loss(why, (name,)))
+
+
+def gaps_of(
+    piece: Filled | Trimmed | Lost, start: int, end: int, objects: Sequence[ObjectRef]
+) -> Iterator[Gap]:
+    """Return the gaps of a piece in ``[start, end)``, of a stripe with these objects."""
+    if isinstance(piece, Lost):
+        for position in range(start, end):
+            name = objects[objects[0].striping.number(position)].name
+            yield lost(position, LossReason.CORRUPT, name)
+    elif start < end and isinstance(piece, Filled):
+        fill = _fill(piece.writer, piece.timestamp, piece.reason)
+        yield Gap(start, end, GapKind.FILLED, fill)
+    elif start < end:
+        yield Gap(start, end, GapKind.TRIMMED)
 
 
 def is_open(slot: Slot) -> bool:

@@ -155,6 +155,10 @@ class Prefetcher(ABC, Generic[T]):
         """Start to read a window. The window may end before ``end``."""
         return self.reader.start(start, end, bytes_max, with_ids=self.with_ids > 0)
 
+    async def look_up(self, position: int, deadline: Deadline) -> None:
+        """Prepare for :meth:`start` at a position for which it raised StripeUnknown."""
+        await self.reader.layout.part_at(position, deadline)
+
     def positions_max(self, _: int) -> int:
         """Return how many positions a window may have if it starts at the given position."""
         return WINDOW_POSITIONS_MAX
@@ -238,7 +242,7 @@ class Prefetcher(ABC, Generic[T]):
             if self._under_way:
                 break
             if unknown is not None:
-                await layout.part_at(unknown, self.reader.budget.deadline())
+                await self.look_up(unknown, self.reader.budget.deadline())
         window = self._under_way.popleft()
         self._read_ahead(tail)
         asked = window.end

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry
-from zlog.extension import StripeFile
+from zlog.extension import SegmentColumns, StripeFile
 from zlog.offload._location import Location
-from zlog.offload._parquet import Content, check, pieces_of
+from zlog.offload._parquet import Content, check, columns_of, pieces_of
+
+T = TypeVar("T")
 
 _FOOTERS_MAX = 128
 """How many files' footers are kept in memory."""
@@ -47,11 +51,20 @@ class ParquetFiles:
 
     def read(self, file: StripeFile, number: int) -> list[Content]:
         """See :meth:`zlog.extension.StripeFiles.read`."""
+        return self._reading(file, number, pieces_of)
+
+    def _reading(
+        self, file: StripeFile, number: int, read: Callable[[pq.ParquetFile, StripeFile, int], T]
+    ) -> T:
         try:
             with self.open(file) as opened:
-                return pieces_of(opened, file, number)
+                return read(opened, file, number)
         except (pa.ArrowException, OSError) as error:
             raise _explained(error, Location.of(file.url), file) from error
+
+    def columns(self, file: StripeFile, number: int) -> SegmentColumns:
+        """See :meth:`zlog.extension.StripeFiles.columns`."""
+        return self._reading(file, number, columns_of)
 
     def remove(self, file: StripeFile) -> None:
         """See :meth:`zlog.extension.StripeFiles.remove`."""

@@ -10,13 +10,22 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry
-from zlog.extension import Batch, Filled, Lost, NewEntry, Trimmed, tagged_each
+from zlog.extension import (
+    Batch,
+    Filled,
+    Lost,
+    NewEntry,
+    SegmentColumns,
+    Trimmed,
+    tagged_each,
+)
 from zlog.view import FileSegment, Stripe, StripeFile
 
 SEGMENT_ROWS = 1 << 17
@@ -193,18 +202,50 @@ def check(metadata: pq.FileMetaData, file: StripeFile) -> None:
         raise CorruptEntry(f"{file.url} has {metadata.num_rows} rows instead of {file.entries}")
 
 
+def columns_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> SegmentColumns:
+    """Return the columns of a segment, as buffers of Arrow's arrays."""
+    gaps = _gaps(parquet, number)
+    if file.segments[number].entries:
+        table = parquet.read_row_group(number, columns=COLUMNS).combine_chunks()
+    else:
+        table = schema(macs=False).empty_table().select(COLUMNS)
+    (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    positions, timestamps, data, tags = batch.columns
+    (_, ends, content), count = data.buffers(), len(data)
+    return SegmentColumns(
+        _numbers(positions),
+        _numbers(timestamps),
+        memoryview(ends or bytes(4)).cast("B").cast("i")[data.offset : data.offset + count + 1],
+        memoryview(content or b""),
+        partial(_tags, tags),
+        gaps,
+    )
+
+
+def _numbers(column: pa.Array) -> memoryview:
+    content = memoryview(column.buffers()[1] or b"").cast("B").cast("q")
+    return content[column.offset : column.offset + len(column)]
+
+
+def _tags(column: pa.Array) -> list[tuple[str, ...]]:
+    return [*map(tuple, column.to_pylist())]
+
+
+def _gaps(parquet: pq.ParquetFile, number: int) -> list[Filled | Trimmed | Lost]:
+    gaps = json.loads(parquet.metadata.metadata.get(_GAPS + b"%d" % number, b"[]"))
+    return [*map(_piece, gaps)]
+
+
 def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> list[Content]:
     """Return the content of a segment, in order."""
-    metadata = parquet.metadata
-    gaps = json.loads(metadata.metadata.get(_GAPS + b"%d" % number, b"[]"))
-    found: list[Content] = [*map(_piece, gaps)]
+    found: list[Content] = [*_gaps(parquet, number)]
     if file.segments[number].entries:
         found += _batches(parquet.read_row_group(number, use_threads=False))
         found.sort(key=lambda piece: piece.start)
     return found
 
 
-def _piece(gap: Sequence[Any]) -> Content:
+def _piece(gap: Sequence[Any]) -> Filled | Trimmed | Lost:
     start, end, kind, *rest = gap
     if kind == "filled":
         timestamp, writer, reason = rest
