@@ -83,8 +83,8 @@ class Feed:
         if self._selects:
             cheaper = positions < own * _SELECTED // 2
         else:
-            data = sum(len(each.columns.data) for each in found)
             offsets = [(each.columns.offsets, each.rows) for each in found]
+            data = sum(ends[-1] - ends[0] for ends, _ in offsets)
             mine = sum(ends[i + 1] - ends[i] for ends, rows in offsets for i in rows)
             cheaper = own * _SELECTED < positions - own + (data - mine) // _BYTES
         if cheaper:

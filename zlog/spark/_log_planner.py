@@ -151,7 +151,8 @@ class LogPlanner:
         first = stripes[0].start if stripes else end
         if not self._options.include_gaps:
             start = first
-        return Range(self.log, start, end, stripes, trimmed=first)
+        segments = self.log.call(lambda handle: _segments(handle, first, end))
+        return Range(self.log, start, end, stripes, first, segments)
 
     def commit(self, position: int) -> None:
         """Move the query's cursor.
@@ -177,6 +178,12 @@ class LogPlanner:
             hint="Give each query its own cursor (option cursor). If no other query uses this"
             f" cursor, remove it with `zlog cursor rm {log} {name}`; this query then recreates it.",
         )
+
+
+def _segments(log: zlog.Log, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the segments of the files that have positions of a range."""
+    files = log.stripe_files(start, end) if log.view.offloads else ()
+    return [file.bounds(number) for file in files for number in range(len(file.segments))]
 
 
 def _hold(log: zlog.Log, name: str, position: int) -> None:

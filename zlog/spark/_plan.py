@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from zlog import ObjectPositions, Striping
@@ -34,6 +36,7 @@ class Range:
         end: one past the last position.
         stripes: all stripes that hold positions of the range, in ascending order.
         trimmed: positions below this one are trimmed, and one task reports them.
+        segments: the segments ``[start, end)`` of files with offloaded stripes, in ascending order.
     """
 
     log: LogRef
@@ -41,9 +44,10 @@ class Range:
     end: int
     stripes: Sequence[Stripe]
     trimmed: int = 0
+    segments: Sequence[tuple[int, int]] = ()
 
     def shares(self) -> list[list[Share]]:
-        """Return the range's shares by stripe, each of one object.
+        """Return the range's shares by stripe, each of one object or of one segment of a file.
 
         Raises:
             IncompletePlan: the stripes do not hold the whole range.
@@ -65,6 +69,11 @@ class Range:
         end, striping = min(self.end, stripe.end), stripe.striping
         if start >= end:
             return []
+        first = bisect_right(self.segments, start, key=itemgetter(1))
+        after = bisect_left(self.segments, end, key=itemgetter(0))
+        if own := self.segments[first:after]:
+            bounds = [(max(start, begin), min(end, stop)) for begin, stop in own]
+            return [Share(self.log, *each, striping, (*range(striping.width),)) for each in bounds]
         return [Share(self.log, start, end, striping, (i,)) for i in range(striping.width)]
 
 
@@ -126,7 +135,7 @@ class Sizes:
 def split(ranges: Iterable[Range], sizes: Sizes = Sizes()) -> list[Shares]:
     """Divide the positions of ranges among tasks, and return each task's part.
 
-    Normally, each task reads one stripe object. If neighbouring stripes are small, a task reads one
+    Normally, each task reads one stripe object, or one segment of an offloaded stripe's file. If neighbouring stripes are small, a task reads one
     object of each of them; these may be stripes of several logs. If ``sizes`` demands more tasks,
     objects are divided; if it demands fewer, a task reads several objects. The tasks then have
     about the same number of positions.
@@ -181,7 +190,12 @@ def _cut(shares: Sequence[Share], count: int) -> list[Shares]:
 
 
 def _part(share: Share, first: int, last: int) -> Share:
-    """Return a part of a one-object share: the positions with indexes ``[first, last)``."""
+    """Return a part of a share: the positions with indexes ``[first, last)``.
+
+    The share is of one object, or of all objects of a stripe.
+    """
+    if len(share.indexes) > 1:
+        return replace(share, start=share.start + first, end=share.start + last)
     (positions,) = share.positions(share.start, share.end)
     part = positions[first:last]
     return replace(share, start=part[0], end=part[-1] + 1)

@@ -82,7 +82,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
             for columns in share.log.open().read_columns(
                 at,
                 share.end,
-                indexes=share.indexes,
+                indexes=share.indexes if len(share.indexes) < share.striping.width else None,
                 window_bytes=WINDOW_BYTES,
                 hole_timeout=... if options.hole_timeout is None else options.hole_timeout,
                 with_data="data" in options.columns,
