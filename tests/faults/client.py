@@ -21,6 +21,7 @@ from typing import Any
 
 import zlog
 import zlog.aio
+import zlog.offload
 from tests.history import RecordedWriter
 from zlog._read.select import Match
 
@@ -274,9 +275,32 @@ class Remover(Client):
             sys.exit(f"log {name!r} held {found}, not what was appended to it: {entries}")
 
 
+class Offloader(Client):
+    """Ends stripes, and moves them into files beside the journals."""
+
+    async def begin(self) -> None:
+        await self._try(self.log.tail())  # its journal shows that it works
+
+    async def next(self) -> None:
+        await asyncio.sleep(1.0)
+        await self.log.log.roll(timeout=self.timeout())
+        await asyncio.to_thread(self._offload)
+
+    def _offload(self) -> None:
+        name, folder = self.log.log.view.log, str(self.over.parent / "offloaded")
+        with zlog.connect(self.store.url) as store:
+            timeout = self.timeout()
+            with zlog.Log.open(store, name, timeout=timeout, hole_timeout=1.0) as log:
+                for _ in zlog.offload.Offloader(log, folder).run():
+                    pass
+
+
 ROLES = {
     role.__name__.lower(): role
-    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Producer, Remover, Actor)
+    for role in (
+        *(Writer, Contender, Follower, Ranger, Selector, Trimmer, Producer, Remover, Actor),
+        Offloader,
+    )
 }
 
 

@@ -96,7 +96,10 @@ _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
 _SELECTORS = {"q0": "selector", "q1b": "selector"}
 _OTHERS = {"t0": "trimmer", "d0": "producer", "d1b": "producer", "s0": "remover"}
-FULL = Crowd({**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS}, stripe_records=2000)
+_OFFLOADERS = {"o0": "offloader", "o1": "offloader"}
+FULL = Crowd(
+    {**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS, **_OFFLOADERS}, stripe_records=2000
+)
 SMALL = Crowd(
     {
         "w0": "writer",
@@ -105,6 +108,7 @@ SMALL = Crowd(
         "r1b": "ranger",
         "q0": "selector",
         **_OTHERS,
+        "o0": "offloader",
     },
     stripe_records=10,
 )
@@ -219,7 +223,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     repaired = clients.become_patient()
-    clients.finish("writer", "contender", "trimmer", "producer", "remover", "actor")
+    clients.finish("writer", "contender", "trimmer", "producer", "remover", "actor", "offloader")
     clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))

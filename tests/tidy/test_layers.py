@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("transfer", "admin", "many", "overview", "metrics", "templates"),
     ("zlog",),
     ("extension",),
-    ("objects", "spark", "testing"),
+    ("objects", "offload", "spark", "testing"),
     ("seqr",),
     ("cli", "__main__"),
 )
