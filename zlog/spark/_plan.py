@@ -135,10 +135,10 @@ class Sizes:
 def split(ranges: Iterable[Range], sizes: Sizes = Sizes()) -> list[Shares]:
     """Divide the positions of ranges among tasks, and return each task's part.
 
-    Normally, each task reads one stripe object, or one segment of an offloaded stripe's file. If neighbouring stripes are small, a task reads one
-    object of each of them; these may be stripes of several logs. If ``sizes`` demands more tasks,
-    objects are divided; if it demands fewer, a task reads several objects. The tasks then have
-    about the same number of positions.
+    Normally, each task reads one stripe object, or one segment of an offloaded stripe's file. If
+    neighbouring stripes are small, a task reads one object of each of them; these may be stripes of
+    several logs. If ``sizes`` demands more tasks, objects are divided; if it demands fewer, a task
+    reads several objects. The tasks then have about the same number of positions.
 
     Raises:
         IncompletePlan: the stripes of a log do not hold its whole range.
