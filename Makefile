@@ -26,7 +26,8 @@ TESTING := $(DONE)/package $(DONE)/dev-tools
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev liblz4-dev libzstd-dev python3-dev python3-venv
 # The daemons, and what the object class is built with.
-CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev
+CEPH_PACKAGES := ceph-mgr ceph-mon ceph-osd librados-dev libradospp-dev python3-rados rados-objclass-dev \
+	radosgw
 # The browser that tests show the console in. Ubuntu has it as a snap only; its tests are left out there.
 CHROMIUM := $(shell grep -qs '^ID=ubuntu$$' /etc/os-release || echo chromium)
 REQUIRE_CHROMIUM := $(if $(CHROMIUM),ZLOG_REQUIRE_CHROMIUM=1)

@@ -3,7 +3,7 @@
 It uses the standard library only, because it runs before anything of this project is installed. A
 module may use only modules to the right of it:
 
-    cli -> cluster -> object_class, daemon, monitor, keyring, ports -> settings
+    cli -> cluster -> gateway, object_class, daemon, monitor, keyring, ports -> settings
 """
 
 

@@ -72,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     mon = commands.add_parser("mon", parents=[common], help="make a monitor fail, or repair it")
     mon.add_argument("action", choices=ACTIONS)
     mon.add_argument("name", nargs="?", default="a", help="which monitor (%(default)s)")
+    rgw = commands.add_parser("rgw", parents=[common], help="make the gateway fail, or repair it")
+    rgw.add_argument("action", choices=ACTIONS)
     return parser
 
 
@@ -105,6 +107,7 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also run a manager, for services and statistics",
     )
+    up.add_argument("--rgw", dest="gateway", action="store_true", help="also run an S3 gateway")
     up.add_argument(
         "--set",
         dest="options",
@@ -143,6 +146,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         address=arguments.address,
         object_class=chosen,
         manager=arguments.manager,
+        gateway=arguments.gateway,
         options=parse_options(arguments.options),
     )
 
@@ -156,6 +160,8 @@ def _up(cluster: Cluster, arguments: argparse.Namespace) -> int:
             f"{settings.osds} {settings.store} OSD{'s' * (settings.osds > 1)} up in "
             f"{time.monotonic() - begin:.1f} s; folder {cluster.folder.path}"
         )
+        if settings.gateway:
+            say(f"for clients of the S3 gateway: . {cluster.folder.s3}")
         _print(json.dumps(cluster.status()) if arguments.json else cluster.url())
     return _stay(cluster) if arguments.foreground else 0
 
@@ -209,7 +215,7 @@ def _restart(cluster: Cluster, arguments: argparse.Namespace) -> int:
 ACTIONS: dict[str, Callable[[Daemon], object]] = {
     "kill": Daemon.kill,
     "stop": lambda daemon: daemon.stop(STOP_TIMEOUT),
-    "start": Daemon.start,
+    "start": lambda daemon: daemon.start(),
     "freeze": lambda daemon: daemon.signal(signal.SIGSTOP),
     "thaw": lambda daemon: daemon.signal(signal.SIGCONT),
 }
@@ -220,8 +226,12 @@ def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
     cluster.settings()
     if arguments.command == "osd":
         daemon = cluster.osd(arguments.number)
-    else:
+    elif arguments.command == "mon":
         daemon = cluster.monitor(arguments.name)
+    elif cluster.gateway():
+        daemon = cluster.gateway()[0]
+    else:
+        raise ClusterError("the cluster has no S3 gateway: start one with `up --rgw`")
     with cluster.locked():
         if arguments.action != "start" and daemon.state() is State.STOPPED:
             raise ClusterError(f"{daemon.name} does not run\n{daemon.log_tail()}".rstrip())
@@ -258,6 +268,7 @@ COMMANDS = {
     "restart": _restart,
     "osd": _act,
     "mon": _act,
+    "rgw": _act,
 }
 
 

@@ -18,6 +18,7 @@ from typing import TypedDict
 
 from . import ClusterError, object_class
 from .daemon import Daemon, State, program, run, stop_all
+from .gateway import Gateway
 from .keyring import render_keyring
 from .monitor import Monitor, RadosError, connect
 from .ports import free_ports, is_free
@@ -50,6 +51,7 @@ class Status(TypedDict):
     store: str
     osds: int
     cephx: bool
+    s3: dict[str, str]  # environment variables for clients of the gateway
     daemons: list[Process]
     osds_up: list[int] | None  # as the monitor reports it; None if it does not answer
     healthy: bool
@@ -111,9 +113,15 @@ class Cluster:
         """The manager's daemon, if the cluster has one."""
         return [Daemon(self.folder, "mgr", MANAGER)] if self.settings().manager else []
 
+    def gateway(self) -> list[Gateway]:
+        """The S3 gateway's daemon, if the cluster has one."""
+        settings = self.settings()
+        gateway = Gateway(self.folder, "client", "rgw", settings.address, settings.ports[-1])
+        return [gateway] if settings.gateway else []
+
     def daemons(self) -> list[Daemon]:
         """All daemons, the monitors first."""
-        return [*self.monitors(), *self.manager(), *self.osds()]
+        return [*self.monitors(), *self.manager(), *self.osds(), *self.gateway()]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -142,9 +150,10 @@ class Cluster:
                 )
             self.start()
             return
-        # The monitor and the OSDs are in Ceph's packages: fail before anything is created.
+        # The daemons are in Ceph's packages: fail before anything is created.
         manager = ("ceph-mgr",) if wanted.manager else ()
-        for name in ("ceph-mon", "ceph-osd", "monmaptool", *manager):
+        gateway = ("radosgw",) if wanted.gateway else ()
+        for name in ("ceph-mon", "ceph-osd", "monmaptool", *manager, *gateway):
             program(name)
         try:
             self._make(wanted)
@@ -162,6 +171,7 @@ class Cluster:
         for path in folder.contents():
             if path.is_dir():
                 shutil.rmtree(path)
+        folder.s3.unlink(missing_ok=True)
         folder.make()
         library = self._class_library(wanted)
         object_class.fill_class_folder(folder, library)
@@ -188,13 +198,14 @@ class Cluster:
 
     @staticmethod
     def _entities(settings: Settings) -> list[str]:
-        manager = [f"mgr.{MANAGER}"] if settings.manager else []
-        return ["mon.", "client.admin", *manager, *(f"osd.{n}" for n in range(settings.osds))]
+        others = [f"mgr.{MANAGER}"] if settings.manager else []
+        others += ["client.rgw"] if settings.gateway else []
+        return ["mon.", "client.admin", *others, *(f"osd.{n}" for n in range(settings.osds))]
 
     def _start_new_monitors(self, wanted: Settings) -> None:
         """Create and start the monitors, on other ports if one was taken in the meantime."""
         for last in (False,) * (_PORT_TRIES - 1) + (True,):
-            ports = free_ports(wanted.address, wanted.monitors)
+            ports = free_ports(wanted.address, wanted.monitors + wanted.gateway)
             settings = replace(wanted, ports=ports)
             with_class = settings.object_class != object_class.NO_CLASS
             conf = render_conf(settings, self.folder, object_class.class_list(with_class))
@@ -210,7 +221,7 @@ class Cluster:
             except ClusterError:
                 taken = any(
                     daemon.state() is State.STOPPED and not is_free(settings.address, port)
-                    for daemon, port in zip(self.monitors(), ports, strict=True)
+                    for daemon, port in zip(self.monitors(), ports, strict=False)
                 )
                 for daemon in self.monitors():
                     daemon.kill()
@@ -276,7 +287,7 @@ class Cluster:
             )
 
     def _wait_usable(self, monitor: Monitor) -> None:
-        """Wait until all OSDs are up, the pool serves, and the class answers."""
+        """Wait until all OSDs are up, the pool serves, and the class and the gateway answer."""
         settings = self.settings()
         everyone = set(range(settings.osds))
         self._wait_for(
@@ -293,6 +304,8 @@ class Cluster:
         monitor.touch_every_pg(settings.pool)
         if settings.object_class != object_class.NO_CLASS:
             self._check_class(monitor)
+        for gateway in self.gateway():
+            gateway.set_up(monitor, settings.osds)
 
     def _check_class(self, monitor: Monitor) -> None:
         """Check that OSDs can load the class: a read of a missing object then returns ENOENT."""
@@ -328,7 +341,8 @@ class Cluster:
             self._wait_usable(monitor)
 
     def stop(self) -> None:
-        """End all processes cleanly, the monitors last. The data stays."""
+        """End all processes cleanly, the gateway first, the monitors last. The data stays."""
+        stop_all(self.gateway(), STOP_TIMEOUT)
         stop_all([*self.manager(), *self.osds()], STOP_TIMEOUT)
         stop_all(self.monitors(), STOP_TIMEOUT)
 
@@ -368,6 +382,7 @@ class Cluster:
             store=settings.store,
             osds=settings.osds,
             cephx=settings.cephx,
+            s3=self.folder.read_s3(),
             daemons=processes,
             osds_up=up,
             healthy=running and up == list(range(settings.osds)),

@@ -19,7 +19,7 @@ from .settings import Folder
 
 _LOG_LINES_SHOWN = 30
 _CRASH_DUMP = "--- begin dump of recent events ---"  # thousands of lines, after the backtrace
-_PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd (and ceph-mgr for --mgr)"
+_PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd ceph-mgr radosgw"
 
 
 class State(str, Enum):
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A monitor, manager or OSD of one cluster.
+    """A monitor, manager, OSD or gateway of one cluster.
 
     Call mkfs once, then start and stop (or kill) any number of times. Between two commands, only
     the pid file identifies the process, and pids are reused: a process counts as this daemon only
@@ -70,8 +70,13 @@ class Daemon:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that every process of this daemon begins with."""
-        conf = str(self.folder.conf)
-        return [program(f"ceph-{self.kind}"), "-i", self.id, "-c", conf, *arguments]
+        name, *words = self._begin
+        return [program(name), *words, *arguments]
+
+    @property
+    def _begin(self) -> list[str]:
+        """The program's name and the words that identify this daemon."""
+        return [f"ceph-{self.kind}", "-i", self.id, "-c", str(self.folder.conf)]
 
     def mkfs(self, *arguments: str) -> None:
         """Create the daemon's data directory."""
@@ -145,8 +150,7 @@ class Daemon:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError):
             return False
-        expected = ["-i", self.id, "-c", str(self.folder.conf)]
-        return Path(words[0]).name == f"ceph-{self.kind}" and words[1:5] == expected
+        return [Path(words[0]).name, *words[1:5]] == self._begin
 
 
 @dataclass(frozen=True)

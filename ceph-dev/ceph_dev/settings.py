@@ -35,6 +35,7 @@ class Settings:
     address: str = "127.0.0.1"
     object_class: str | None = None
     manager: bool = False
+    gateway: bool = False
     options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def same_request(self, other: Settings) -> bool:
@@ -47,7 +48,7 @@ class Settings:
         names = map(chr, range(ord("a"), ord("a") + self.monitors))
         return {
             name: f"[v2:{self.address}:{port}]"
-            for name, port in zip(names, self.ports, strict=True)
+            for name, port in zip(names, self.ports[: self.monitors], strict=True)
         }
 
     def save(self, path: Path) -> None:
@@ -94,6 +95,16 @@ class Folder:
         return self.path / "keyring"
 
     @property
+    def s3(self) -> Path:
+        """The variables with which a shell gives programs access to the S3 gateway."""
+        return self.path / "s3.env"
+
+    def read_s3(self) -> dict[str, str]:
+        """Return the variables in `s3`, or none if it does not exist."""
+        lines = self.s3.read_text().splitlines() if self.s3.exists() else []
+        return dict(line.removeprefix("export ").partition("=")[::2] for line in lines)
+
+    @property
     def classes(self) -> Path:
         """The folder of object classes that the OSDs load."""
         return self.path / "classes"
@@ -117,7 +128,7 @@ class Folder:
 
     def contents(self) -> list[Path]:
         """Return everything that a cluster leaves in its folder: all that `down` may remove."""
-        names = ("data", "log", "run", "crash", "classes", "monmap", "lock")
+        names = ("data", "log", "run", "crash", "classes", "monmap", "lock", "s3.env")
         return [self.path / name for name in names] + [self.keyring, self.conf, self.settings]
 
     def url(self, pool: str) -> str:
@@ -209,6 +220,16 @@ def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
             "pid file": "",
         },
     }
+    if settings.gateway:
+        sections["mon"]["osd pool default pg num"] = "1"  # for pools that the gateway creates
+        sections["client.rgw"] = {
+            "log file": str(root / "log" / "$name.log"),
+            "rgw frontends": f"beast endpoint={settings.address}:{settings.ports[-1]}",
+            "rgw thread pool size": "32",
+            # With a cache, changes of users and buckets wait half a minute for a gateway that was
+            # killed, because it had asked for notifications.
+            "rgw cache enabled": "false",
+        }
     for daemons in ("mon", "mgr", "osd"):
         sections[daemons]["admin socket"] = str(root / "run" / "$name.asok")
     for section, options in settings.options.items():

@@ -103,3 +103,5 @@ def test_stopped_daemon_cannot_be_killed(folder: FolderOfCluster) -> None:
             folder.run("osd", action, "0")
     with pytest.raises(ClusterFailed, match=r"there is no osd\.1"):
         folder.run("osd", "kill", "1")
+    with pytest.raises(ClusterFailed, match="no S3 gateway: start one with `up --rgw`"):
+        folder.run("rgw", "kill")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,9 +143,12 @@ def test_build_does_not_change_running_cluster(with_class: CephCluster) -> None:
     assert not copy.is_symlink()
 
 
+@pytest.mark.parametrize("missing", ["ceph-mon", "radosgw"])
 def test_missing_program_is_named(
-    folder: FolderOfCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    folder: FolderOfCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
+    for name in {"ceph-mon", "ceph-osd", "monmaptool"} - {missing}:
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ClusterFailed, match=r"ceph-mon is not installed: apt-get install"):
-        folder.up()
+    with pytest.raises(ClusterFailed, match=rf"{missing} is not installed: apt-get .* {missing}"):
+        folder.up("--rgw")
