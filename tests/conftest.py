@@ -141,6 +141,20 @@ def ceph_cluster(request: pytest.FixtureRequest, ceph_clusters: Clusters) -> Cep
 
 
 @pytest.fixture
+def s3_cluster(ceph_clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> Iterator[CephCluster]:
+    """A cluster with an S3 gateway, shared by the session; a test may stop the gateway.
+
+    Its data is erasure-coded. The environment has its endpoint and keys.
+    """
+    cluster = ceph_clusters.shared(ClusterSpec(osds=3, gateway=True))
+    for name, value in cluster.s3.environment.items():
+        monkeypatch.setenv(name, value)
+    yield cluster
+    cluster.gateway("start")
+    cluster.gateway("thaw")
+
+
+@pytest.fixture
 def new_ceph_cluster(ceph_clusters: Clusters) -> Iterator[Callable[[ClusterSpec], CephCluster]]:
     """Makes clusters that belong to the test alone, to be broken at will."""
     undo: list[Callable[[], object]] = []
