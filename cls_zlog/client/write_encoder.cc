@@ -107,29 +107,36 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
 }
 
-// Numbers the names in the order of their first use. Returns false if there are too many.
+// Numbers the names in the order of their bytes, so that a reader gets an entry's tags in this order
+// from any record. Returns false if there are too many.
 bool WriteEncoder::encode_tags(const EntryTags& tags) {
-  constexpr uint32_t kUnused = UINT32_MAX;
-  std::vector<uint32_t> renamed(tags.names.size(), kUnused);
-  std::vector<uint32_t> own;
+  std::vector<uint32_t> number(tags.names.size());
+  std::vector<uint32_t> used;
+  for (size_t i = 0; i < count_; i++) {
+    const size_t at = tags_index_ + index_of(i);
+    for (size_t id = tags.begin_of(at); id < tags.end_of(at); id++) {
+      if (number[tags.ids[id]]++ == 0) used.push_back(tags.ids[id]);
+    }
+  }
+  std::sort(used.begin(), used.end(),
+            [&](uint32_t one, uint32_t other) { return tags.names[one] < tags.names[other]; });
   std::string names, counts, ids;
-  uint32_t named = 0;
+  for (uint32_t id = 0; id < used.size(); id++) {
+    number[used[id]] = id;
+    append_name(tags.names[used[id]], &names);
+  }
+  std::vector<uint32_t> own;
   for (size_t i = 0; i < count_; i++) {
     const size_t at = tags_index_ + index_of(i);
     own.clear();
     for (size_t id = tags.begin_of(at); id < tags.end_of(at); id++) {
-      uint32_t& name = renamed[tags.ids[id]];
-      if (name == kUnused) {
-        name = named++;
-        append_name(tags.names[tags.ids[id]], &names);
-      }
-      own.push_back(name);
+      own.push_back(number[tags.ids[id]]);
     }
     std::sort(own.begin(), own.end());
     counts += static_cast<char>(own.size());
     for (const uint32_t name : own) wire::append(&ids, name);
   }
-  if (named == 0) return true;
+  if (used.empty()) return true;
   tagged_ = true;
   wire::Encoder fields(&tags_);
   Tags all = {names,
