@@ -31,6 +31,7 @@ from zlog._base.striping import Striping as Striping
 from zlog._client import Tags as Tags
 from zlog._positions.positions import PositionSpec as PositionSpec
 from zlog._positions.stat import LogStat as LogStat
+from zlog._positions.stat import OffloadedStat as OffloadedStat
 from zlog._read.columns import Columns as Columns
 from zlog._read.cursors import CursorState as CursorState
 from zlog._read.select import Match as Match
@@ -59,9 +60,11 @@ from zlog.transfer import import_log as import_log
 from zlog.transfer import mirror_log as mirror_log
 from zlog.view import EntryMac as EntryMac
 from zlog.view import ExclusiveWriter as ExclusiveWriter
+from zlog.view import FileSegment as FileSegment
 from zlog.view import ObjectRef as ObjectRef
 from zlog.view import Origin as Origin
 from zlog.view import Stripe as Stripe
+from zlog.view import StripeFile as StripeFile
 from zlog.view import View as View
 
 __all__ = sorted(

@@ -20,6 +20,7 @@ from zlog._base.options import entry_bytes_max_of
 from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget, HandleOptions, HoleTimeout
 from zlog._layout.layout import Layout
+from zlog._layout.offloaded import PLACED
 from zlog._lifecycle import create_log, find_log, find_or_create_log
 from zlog._native.new_entries import (
     EntryLimit,
@@ -38,7 +39,7 @@ from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
 from zlog.limits import ENTRY_BYTES_MAX
-from zlog.view import OPEN_END, EntryMac, Stripe, View
+from zlog.view import OPEN_END, EntryMac, Stripe, StripeFile, View
 
 Tags = Iterable[str]
 """The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""
@@ -165,6 +166,19 @@ class LogClient:
         await self.layout.refresh(deadline)
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
+
+    async def stripe_files(
+        self, start: int, end: int | None, deadline: Deadline
+    ) -> list[StripeFile]:
+        """Return the files in a range of positions; see :meth:`zlog.Log.stripe_files`."""
+        check_range(start, end)
+        view = await self.layout.refresh(deadline)
+        if not view.offloads:
+            return []
+        last = OPEN_END if end is None else end
+        first = max(start, view.trim_point)
+        found = await self.layout.head.offload_list(view.log_id, first, deadline, below=last)
+        return [file for file in found if file.state >= PLACED and file.start < last]
 
 
 def new_entries(

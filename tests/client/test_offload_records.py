@@ -9,14 +9,13 @@ from zlog._base.codes import OFFLOADS_PAGE_MAX, Code
 from zlog._base.io import deadline_of
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._native import messages
 
 
-def record_of(stripe: zlog.Stripe) -> messages.Offload:
+def record_of(stripe: zlog.Stripe) -> zlog.StripeFile:
     """The record of a stripe whose positions have no entries."""
-    segments = [messages.OffloadSegment(stripe.end, 0, 0, 0, 0)]
+    segments = (zlog.FileSegment(stripe.end, 0, 0, 0, 0),)
     bounds = stripe.id, stripe.start, stripe.end
-    return messages.Offload(*bounds, 1, b"file:///a", 0, bytes(32), 0, 0, 0, segments)
+    return zlog.StripeFile(*bounds, 1, "file:///absent/a", 0, bytes(32), 0, 0, 0, segments)
 
 
 def test_records_of_many_stripes(memory: zlog.Store) -> None:
@@ -30,14 +29,20 @@ def test_records_of_many_stripes(memory: zlog.Store) -> None:
     for _ in range(OFFLOADS_PAGE_MAX + 2):
         log.append(b"entry")
         assert log.roll().offloads
-    log_id, records = log.view.log_id, [record_of(each) for each in log.stripes()[:-1]]
+    log_id, written = log.view.log_id, [record_of(each) for each in log.stripes()[:-1]]
+    records = [each._replace(state=2) for each in written]
+    for each in written:
+        assert drive(head.offload_put(log_id, each, deadline)) == Code.OK
+    assert log.stripe_files() == []  # readers use the objects
     for each in records:
         assert drive(head.offload_put(log_id, each, deadline)) == Code.OK
-    other = records[0]._replace(url=b"file:///b")
+    assert log.stripe_files() == records
+    assert log.stripe_files(1, OFFLOADS_PAGE_MAX) == records[1:OFFLOADS_PAGE_MAX]
+    assert log.stripe_files(1, 1) == []
+    other = written[0]._replace(url="file:///absent/b")
     assert drive(head.offload_put(log_id, other, deadline)) == Code.EXISTS
     assert drive(head.offload_list(log_id, 1, deadline)) == records[1:]
     log.trim_to(1)
+    assert log.stripe_files() == records[1:]
     assert drive(head.offload_put(log_id, other, deadline)) == Code.BELOW_TRIM_POINT
-    assert drive(head.offload_forget(log_id, 1, other.url, deadline)) == Code.EXISTS
-    assert drive(head.offload_forget(log_id, 1, records[0].url, deadline)) == Code.OK
     assert drive(head.offload_list(log_id, 0, deadline)) == records[1:]

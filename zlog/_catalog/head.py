@@ -214,7 +214,7 @@ class Head:
     ) -> list[StripeFile]:
         """Return the files of offloaded stripes that end above ``position``, ascending.
 
-        Files that end above ``below`` may be left out.
+        Files that start at or above ``below`` may be left out.
         """
         found: list[StripeFile] = []
         more = True

@@ -22,7 +22,7 @@ from zlog._trim.retention import Retention
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.store import Store
-from zlog.view import Stripe, View
+from zlog.view import Stripe, StripeFile, View
 
 
 class Reading(ProcessBound):
@@ -291,6 +291,20 @@ class Reading(ProcessBound):
             CorruptEntry: the head has lost a stripe.
         """
         return await drive(self._client.stripes(start, end, self._deadline(timeout)))
+
+    async def stripe_files(
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
+    ) -> list[StripeFile]:
+        """Return the files of all offloaded stripes that hold positions of ``[start, end)``.
+
+        The list is in ascending order, and omits stripes that are completely trimmed. The call does
+        not open the files. It takes one request to the head object for every 128 files.
+
+        Args:
+            start: the first position.
+            end: one past the last position; None means no limit.
+        """
+        return await drive(self._client.stripe_files(start, end, self._deadline(timeout)))
 
     async def stat(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
