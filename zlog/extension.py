@@ -32,7 +32,7 @@ from zlog._base.refusals import from_code
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
-from zlog._layout.offloaded import SegmentColumns, StripeFiles
+from zlog._layout.offloaded import Form, SegmentColumns, StripeFiles
 from zlog._layout.views import backoff
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
@@ -57,6 +57,7 @@ __all__ = [
     "EntryColumn",
     "Event",
     "Filled",
+    "Form",
     "ItemReader",
     "LogPort",
     "Lost",
@@ -69,6 +70,7 @@ __all__ = [
     "StripeFiles",
     "StripeOffload",
     "StripePieces",
+    "Tagged",
     "ThreadPort",
     "Timeout",
     "Trimmed",

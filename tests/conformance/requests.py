@@ -135,9 +135,9 @@ def write(
 
 
 def tag_columns(tags: Sequence[Sequence[bytes]]) -> tuple[bytes, list[int], list[int]]:
-    """The names, each once, as they come; of each entry how many, and which."""
-    names: dict[bytes, int] = {}
-    own = [sorted(names.setdefault(tag, len(names)) for tag in each) for each in tags]
+    """The names, each once, by their bytes; of each entry how many, and which."""
+    names = {name: i for i, name in enumerate(sorted({tag for each in tags for tag in each}))}
+    own = [sorted(names[tag] for tag in each) for each in tags]
     if not names:
         return b"", [], []
     told = b"".join(wire.u8(len(name)) + name for name in names)

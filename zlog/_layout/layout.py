@@ -14,7 +14,7 @@ from zlog._base.sequencer import LogAddress, is_remote
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
-from zlog._layout.offloaded import OffloadedStripes, Part
+from zlog._layout.offloaded import WHOLE, Form, OffloadedStripes, Part
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex, StripeUnknown
 from zlog._layout.views import (
@@ -112,23 +112,20 @@ class Layout:
             raise StripeUnknown(position)
         return stripe
 
-    def part_of(self, view: View, position: int, *, columns: bool = False) -> Stripe:
+    def part_of(self, view: View, position: int, form: Form = WHOLE) -> Stripe:
         """Return an untrimmed position's stripe or, if it is offloaded, a segment of its file.
 
-        With ``columns``, the segment is a `ColumnPart`. Raises StripeUnknown if the stripe must be
-        looked up, or the segment read, first.
+        Raises StripeUnknown if the stripe must be looked up, or the segment read, first.
         """
         stripe = self.stripe_of(view, position)
         if not view.offloads or stripe.open or position < view.trim_point:
             return stripe
-        part = self.offloaded.part(stripe, position, columns=columns)
+        part = self.offloaded.part(stripe, position, form)
         if part is None:
             raise StripeUnknown(position)
         return part
 
-    async def part_at(
-        self, position: int, deadline: Deadline, *, columns: bool = False
-    ) -> Stripe | None:
+    async def part_at(self, position: int, deadline: Deadline, form: Form = WHOLE) -> Stripe | None:
         """Return what :meth:`part_of` returns, after all look-ups; None if it is trimmed."""
         stripe = await self.stripe_at(position, deadline)
         view = self.view
@@ -136,7 +133,7 @@ class Layout:
             return stripe
         if self.offloaded.known is None:
             await self.list_offloaded(deadline)
-        return await self.offloaded.load(stripe, position, deadline, columns=columns)
+        return await self.offloaded.load(stripe, position, deadline, form)
 
     async def list_offloaded(self, deadline: Deadline) -> None:
         """Read the records of stripes that were offloaded since the last call."""

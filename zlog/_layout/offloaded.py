@@ -16,10 +16,9 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import entry_points
 from typing import Any, Final, NamedTuple, Protocol
 
-from zlog._base.codes import Code
+from zlog._base.codes import ENTRIES_MAX, WRITER_BYTES, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Io, OffloadedObject
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
@@ -60,6 +59,7 @@ _PAUSE_SECONDS = 0.5
 _NO_ANSWER = "no answer in time"
 
 _EPOCH = 1
+_NOBODY = bytes(WRITER_BYTES)
 _DAMAGED = (errno.EIO, errno.ENOENT)
 
 _logger = logging.getLogger(__name__)
@@ -82,11 +82,30 @@ class SegmentColumns(NamedTuple):
     gaps: Sequence[Filled | Trimmed | Lost]
 
 
+class Form(NamedTuple):
+    """How a segment is read.
+
+    Attributes:
+        columns: as a `ColumnPart`, if possible.
+        tags: if not empty, without the entries that do not have any of these tags. Their positions
+            are filled, so that a search for the tags passes them.
+        every: whether entries must have all of the tags.
+    """
+
+    columns: bool = False
+    tags: tuple[str, ...] = ()
+    every: bool = False
+
+
+WHOLE: Final = Form()
+COLUMNS: Final = Form(columns=True)
+
+
 class StripeFiles(Protocol):
     """Reads and removes the files of offloaded stripes. Its methods block and are thread-safe."""
 
-    def read(self, file: StripeFile, number: int) -> Iterable[Content]:
-        """Return the pieces of a segment, in order and without gaps.
+    def read(self, file: StripeFile, number: int, form: Form) -> Iterable[Content]:
+        """Return the pieces of a segment, in order. Only entries that ``form`` omits are left out.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -123,9 +142,6 @@ class ColumnPart(Part):
     """A segment as columns. If the file could not be read, it has only objects."""
 
     columns: SegmentColumns | None = None
-
-
-_Load = Callable[[Stripe, StripeFile, int], Part]
 
 
 class _Cache:
@@ -165,7 +181,7 @@ class _Cache:
     def load(
         self,
         key: str,
-        load: _Load,
+        form: Form,
         stripe: Stripe,
         file: StripeFile,
         number: int,
@@ -182,20 +198,20 @@ class _Cache:
             readers.append((queue, token))
             if len(readers) > 1:
                 return
-        run = partial(self._load, key, load, stripe, file, number)
+        run = partial(self._load, key, form, stripe, file, number)
         try:
             threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
         except RuntimeError as error:
             self._answer(key, -errno.EAGAIN, str(error))
 
-    def _load(self, key: str, load: _Load, stripe: Stripe, file: StripeFile, number: int) -> None:
+    def _load(self, key: str, form: Form, stripe: Stripe, file: StripeFile, number: int) -> None:
         code, reason = 0, ""
         segment = file.segments[number]
         start, end = file.bounds(number)
         size = segment.bytes + _POSITION_BYTES * (end - start)
         try:
             try:
-                part = load(stripe, file, number)
+                part = (_columns if form.columns else _objects)(stripe, file, number, form)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
                 _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
@@ -248,34 +264,30 @@ class OffloadedStripes:
         """Return the known files, in order."""
         return sorted((self.known or {}).values(), key=lambda file: file.end)
 
-    def part(self, stripe: Stripe, position: int, *, columns: bool = False) -> Stripe | None:
+    def part(self, stripe: Stripe, position: int, form: Form) -> Stripe | None:
         """Return the segment that has a position, or the stripe itself if it is in objects.
 
-        With ``columns``, the segment is a `ColumnPart`. Returns None if the records or the segment
-        must be read first.
+        Returns None if the records or the segment must be read first.
         """
         if self.known is None:
             return None
         file = self.known.get(stripe.id)
         if file is None:
             return stripe
-        return _cache.get(_key(file, file.segment_of(position), columns=columns))
+        return _cache.get(_key(file, file.segment_of(position), form))
 
-    async def load(
-        self, stripe: Stripe, position: int, deadline: Deadline, *, columns: bool = False
-    ) -> Stripe:
+    async def load(self, stripe: Stripe, position: int, deadline: Deadline, form: Form) -> Stripe:
         """Return what :meth:`part` returns, after reading the segment. The records are known.
 
         Raises:
             StoreUnavailable: the file could not be read in time.
         """
         reason = _NO_ANSWER
-        while (part := self.part(stripe, position, columns=columns)) is None:
+        while (part := self.part(stripe, position, form)) is None:
             file = self.file_of(stripe)
             assert file is not None
             number = file.segment_of(position)
-            key, load = _key(file, number, columns=columns), _columns if columns else _objects
-            start = partial(_cache.load, key, load, stripe, file, number)
+            start = partial(_cache.load, _key(file, number, form), form, stripe, file, number)
             reply = await self._io.run(start, deadline)
             reason = bytes(reply.payload).decode() or reason
             if reply.code == -errno.EINVAL:
@@ -330,6 +342,8 @@ def provider() -> StripeFiles:
     Raises:
         OSError: (EINVAL) it is not installed, or its requirements are not.
     """
+    from importlib.metadata import entry_points  # slow to import
+
     for point in entry_points(group=GROUP):
         try:
             found: StripeFiles = point.load()
@@ -343,8 +357,12 @@ def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
 
 
-def _key(file: StripeFile, number: int, *, columns: bool = False) -> str:
-    return f"{file.url}#{number}{' columns' * columns}"
+def _name(file: StripeFile, number: int) -> str:
+    return f"{file.url}#{number}"
+
+
+def _key(file: StripeFile, number: int, form: Form) -> str:
+    return _name(file, number) if form == WHOLE else f"{_name(file, number)} {form}"
 
 
 def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, int, int, int, bytes]:
@@ -352,7 +370,7 @@ def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, in
     return stripe.id, *file.bounds(number), *stripe.striping, b""
 
 
-def _columns(stripe: Stripe, file: StripeFile, number: int) -> Part:
+def _columns(stripe: Stripe, file: StripeFile, number: int, _: Form) -> Part:
     columns = provider().columns(file, number)
     return ColumnPart(*_fields(stripe, file, number), _refs(stripe, file, number, None), columns)
 
@@ -360,16 +378,16 @@ def _columns(stripe: Stripe, file: StripeFile, number: int) -> Part:
 def _refs(
     stripe: Stripe, file: StripeFile, number: int, store: MemoryStore | None, error: int = 0
 ) -> tuple[ObjectRef, ...]:
-    names = (f"{_key(file, number)}.{each}" for each in range(stripe.width))
+    names = (f"{_name(file, number)}.{each}" for each in range(stripe.width))
     return tuple(
         ObjectRef(OffloadedObject(name, store, error), stripe.striping, each)
         for each, name in enumerate(names)
     )
 
 
-def _objects(stripe: Stripe, file: StripeFile, number: int) -> Part:
+def _objects(stripe: Stripe, file: StripeFile, number: int, form: Form) -> Part:
     """Put the content of a segment into objects in memory."""
-    content = provider().read(file, number)
+    content = provider().read(file, number, form)
     store = MemoryStore()
     refs = _refs(stripe, file, number, store)
     start, end = file.bounds(number)
@@ -385,12 +403,17 @@ def _objects(stripe: Stripe, file: StripeFile, number: int) -> Part:
         for part in stripe.striping.by_object(piece.start, piece.end):
             call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
 
+    def omit(first: int, last: int) -> None:
+        if not form.tags and first != last:
+            raise CorruptEntry(f"{_name(file, number)} lacks position {first}")
+        for at in range(first, last, ENTRIES_MAX):
+            call_each("fill", Filled(at, min(at + ENTRIES_MAX, last), 0, b"", 0), 0, _NOBODY, 0)
+
     for ref in refs:
         call(ref, "seal", messages.seal(_EPOCH, width, ref.number, True, start, unit))
     position, entries, lost = start, 0, list[Lost]()
     for piece in content:
-        if piece.start != position:
-            raise CorruptEntry(f"{_key(file, number)} lacks position {position}")
+        omit(position, piece.start)
         position = piece.end
         if isinstance(piece, Batch):
             entries += len(piece.entries)
@@ -409,8 +432,9 @@ def _objects(stripe: Stripe, file: StripeFile, number: int) -> Part:
             call_each("trim", piece)
         else:
             lost.append(piece)
-    if position != end or entries != file.segments[number].entries:
-        raise CorruptEntry(f"{_key(file, number)} does not have the recorded positions")
+    omit(position, end)
+    if not form.tags and entries != file.segments[number].entries:
+        raise CorruptEntry(f"{_name(file, number)} does not have the recorded entries")
     _lose(store, refs, lost, partial(call_each, "trim"))
     return Part(*_fields(stripe, file, number), refs)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
-from zlog._layout.offloaded import ColumnPart
+from zlog._layout.offloaded import COLUMNS, WHOLE, ColumnPart
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
 from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions
@@ -70,11 +70,12 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self._indexes = _indexes_of(options)
         self._with_tags = options.with_tags
         # Objects check MACs, and select positions of some objects.
-        self._direct = self._indexes is None and reader.layout.view.mac is None
+        direct = self._indexes is None and reader.layout.view.mac is None
+        self._form = COLUMNS if direct else WHOLE
 
     async def look_up(self, position: int, deadline: Deadline) -> None:
         """See :class:`Prefetcher`."""
-        await self.reader.layout.part_at(position, deadline, columns=self._direct)
+        await self.reader.layout.part_at(position, deadline, self._form)
 
     def positions_max(self, start: int) -> int:
         """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
@@ -86,7 +87,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
     def start(self, start: int, end: int, bytes_max: int) -> Window:
         """See :class:`Prefetcher`."""
         layout = self.reader.layout
-        part = layout.part_of(layout.view, start, columns=self._direct)
+        part = layout.part_of(layout.view, start, self._form)
         end = min(end, part.end)
         if isinstance(part, ColumnPart) and part.columns is not None:
             return Window(start, end, bytes_max, False, [], Answered([]), part)

@@ -22,6 +22,7 @@ from zlog._base.names import check_range
 from zlog._base.settings import HoleTimeout
 from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
+from zlog._layout.offloaded import WHOLE, Form
 from zlog._native import messages
 from zlog._native.new_entries import tags_checked
 from zlog._native.replies import Selected, decode_select
@@ -314,12 +315,15 @@ def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> G
     return gap._replace(position=start, end=end) if start < end else None
 
 
-async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Stripe | None:
+async def _stripe_at(
+    reader: Reader, position: int, deadline: Deadline, wanted: Wanted | None
+) -> Stripe | None:
     """Return the stripe of a position, or None if the position is trimmed."""
     layout = reader.layout
     if position < layout.view.trim_point:
         return None
-    stripe = await layout.part_at(position, deadline)
+    form = WHOLE if wanted is None else Form(tags=wanted.tags, every=wanted.every)
+    stripe = await layout.part_at(position, deadline, form)
     return None if position < layout.view.trim_point else stripe
 
 
@@ -339,6 +343,7 @@ class TagReader:
         self._reader = reader
         self._holes = HoleTimeout(reader.budget, hole_timeout)
         self._indexes = indexes
+        self._wanted = wanted
         self._search = _TagSearch(reader, wanted, self._holes, indexes)
 
     def go_to(self, position: int) -> None:
@@ -351,7 +356,7 @@ class TagReader:
         layout = self._reader.layout
         while self.position < tail:
             deadline = self._reader.budget.longer(self._holes.seconds)
-            stripe = await _stripe_at(self._reader, self.position, deadline)
+            stripe = await _stripe_at(self._reader, self.position, deadline, self._wanted)
             if stripe is None:
                 gap = Gap(self.position, min(tail, layout.view.trim_point), GapKind.TRIMMED)
                 self.go_to(gap.end)
@@ -392,6 +397,7 @@ class BackwardReader:
         self._kept: Gap | None = None
         self._reader = reader
         self._holes = holes = HoleTimeout(reader.budget, hole_timeout)
+        self._wanted = wanted
         self._search = None
         if wanted is not None:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)
@@ -417,7 +423,7 @@ class BackwardReader:
     async def _below(self, end: int, deadline: Deadline) -> tuple[list[Entry | Gap], int] | None:
         """Return the items just below a position, as :meth:`_TagSearch.find` does."""
         reader = self._reader
-        stripe = await _stripe_at(reader, end - 1, deadline)
+        stripe = await _stripe_at(reader, end - 1, deadline, self._wanted)
         if stripe is None:
             return [Gap(self._start, end, GapKind.TRIMMED)], self._start
         start = max(self._start, stripe.start, reader.layout.view.trim_point)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry
-from zlog.extension import SegmentColumns, StripeFile
+from zlog.extension import Form, SegmentColumns, StripeFile
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, check, columns_of, pieces_of
 
@@ -49,9 +50,9 @@ class ParquetFiles:
                     self._footers.popitem(last=False)
         return opened
 
-    def read(self, file: StripeFile, number: int) -> list[Content]:
+    def read(self, file: StripeFile, number: int, form: Form) -> list[Content]:
         """See :meth:`zlog.extension.StripeFiles.read`."""
-        return self._reading(file, number, pieces_of)
+        return self._reading(file, number, partial(pieces_of, form=form))
 
     def _reading(
         self, file: StripeFile, number: int, read: Callable[[pq.ParquetFile, StripeFile, int], T]

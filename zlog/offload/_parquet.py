@@ -14,12 +14,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry
 from zlog.extension import (
     Batch,
     Filled,
+    Form,
     Lost,
     NewEntry,
     SegmentColumns,
@@ -236,13 +238,27 @@ def _gaps(parquet: pq.ParquetFile, number: int) -> list[Filled | Trimmed | Lost]
     return [*map(_piece, gaps)]
 
 
-def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> list[Content]:
-    """Return the content of a segment, in order."""
+def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int, form: Form) -> list[Content]:
+    """Return the content of a segment, in order, with the entries of a form."""
     found: list[Content] = [*_gaps(parquet, number)]
     if file.segments[number].entries:
-        found += _batches(parquet.read_row_group(number, use_threads=False))
-        found.sort(key=lambda piece: piece.start)
+        rows = _rows_with(parquet, number, form) if form.tags else None
+        if rows is None or len(rows):
+            table = parquet.read_row_group(number)
+            found += _batches(table if rows is None else table.take(rows))
+            found.sort(key=lambda piece: piece.start)
     return found
+
+
+def _rows_with(parquet: pq.ParquetFile, number: int, form: Form) -> pa.Array:
+    """Return the numbers of the rows with some tags. This reads only the column of tags."""
+    column = parquet.read_row_group(number, columns=["tags"]).column("tags").combine_chunks()
+    wanted = pa.array(form.tags, pa.string())
+    rows = pc.list_parent_indices(column).filter(pc.is_in(pc.list_flatten(column), wanted))
+    counts = pc.value_counts(rows)
+    if form.every:
+        counts = counts.filter(pc.equal(counts.field("counts"), len(form.tags)))
+    return counts.field("values")
 
 
 def _piece(gap: Sequence[Any]) -> Filled | Trimmed | Lost:
