@@ -32,7 +32,8 @@ from zlog._base.refusals import from_code
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
-from zlog._layout.offloaded import Form, SegmentColumns, StripeFiles
+from zlog._layout.offloaded import StripeFiles
+from zlog._layout.segments import Form, SegmentColumns
 from zlog._layout.views import backoff
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each

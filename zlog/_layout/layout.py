@@ -14,8 +14,9 @@ from zlog._base.sequencer import LogAddress, is_remote
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
-from zlog._layout.offloaded import WHOLE, Form, OffloadedStripes, Part
+from zlog._layout.offloaded import OffloadedStripes
 from zlog._layout.outage import LOOK_SECONDS, Outage
+from zlog._layout.segments import WHOLE, Form, Part
 from zlog._layout.stripe_index import StripeIndex, StripeUnknown
 from zlog._layout.views import (
     Change,

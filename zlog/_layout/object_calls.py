@@ -11,7 +11,7 @@ from zlog._base.io import Call, Reply
 from zlog._base.refusals import refused_call
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
-from zlog._layout.offloaded import Part
+from zlog._layout.segments import Part
 from zlog._native.completions import ReplyBytes
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, Stripe, View

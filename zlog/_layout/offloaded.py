@@ -13,32 +13,31 @@ import os
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
-from zlog._base.codes import ENTRIES_MAX, WRITER_BYTES, Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import TIMED_OUT, Io, OffloadedObject
-from zlog._base.pieces import Batch, Filled, Lost, Trimmed
+from zlog._base.io import TIMED_OUT, Io
 from zlog._catalog.head import Head
-from zlog._native import messages
-from zlog._native.local import MemoryStore
-from zlog._native.new_entries import entries_cut
-from zlog._native.writes import encode_writes
-from zlog.distribution import how_to_install
-from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable, ZlogError
+from zlog._layout.segments import (
+    WHOLE,
+    Content,
+    Form,
+    Part,
+    SegmentColumns,
+    column_part,
+    name_of,
+    object_part,
+)
+from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable
 from zlog.store import CompletionQueue
-from zlog.view import ObjectRef, Stripe, StripeFile
+from zlog.view import Stripe, StripeFile
 
 WRITTEN: Final = 1
 PLACED: Final = 2
 REMOVED: Final = 3
 """The states of a stripe's file."""
-
-Content = Batch | Filled | Trimmed | Lost
-"""A piece of a segment."""
 
 GROUP: Final = "zlog.stripe_files"
 """The group of entry points that provide `StripeFiles`."""
@@ -49,7 +48,6 @@ _CACHE_BYTES = 256 << 20
 _POSITION_BYTES = 128
 """How much memory a position takes in addition to its data, about."""
 
-_WRITE_BYTES = 4 << 20
 _RETRY_SECONDS = 5.0
 """After this time, a file that was missing or damaged is read again."""
 
@@ -58,47 +56,9 @@ _PAUSE_SECONDS = 0.5
 
 _NO_ANSWER = "no answer in time"
 
-_EPOCH = 1
-_NOBODY = bytes(WRITER_BYTES)
 _DAMAGED = (errno.EIO, errno.ENOENT)
 
 _logger = logging.getLogger(__name__)
-
-
-class SegmentColumns(NamedTuple):
-    """A segment as columns; see :class:`zlog.Columns`.
-
-    Attributes:
-        positions, timestamps, offsets, data: a buffer of each.
-        tags: a function that returns the tags of each entry.
-        gaps: the positions without an entry, in ascending order.
-    """
-
-    positions: memoryview
-    timestamps: memoryview
-    offsets: memoryview
-    data: memoryview
-    tags: Callable[[], list[tuple[str, ...]]]
-    gaps: Sequence[Filled | Trimmed | Lost]
-
-
-class Form(NamedTuple):
-    """How a segment is read.
-
-    Attributes:
-        columns: as a `ColumnPart`, if possible.
-        tags: if not empty, without the entries that do not have any of these tags. Their positions
-            are filled, so that a search for the tags passes them.
-        every: whether entries must have all of the tags.
-    """
-
-    columns: bool = False
-    tags: tuple[str, ...] = ()
-    every: bool = False
-
-
-WHOLE: Final = Form()
-COLUMNS: Final = Form(columns=True)
 
 
 class StripeFiles(Protocol):
@@ -118,30 +78,6 @@ class StripeFiles(Protocol):
 
     def remove(self, file: StripeFile) -> None:
         """Remove a file. Does nothing if it does not exist. Raises OSError if it fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part(Stripe):
-    """A segment of an offloaded stripe, with the striping of the stripe.
-
-    Attributes:
-        objects: the objects of the stripe, which have only the positions of this segment.
-    """
-
-    objects: tuple[ObjectRef, ...] = ()
-
-    @property
-    def sound(self) -> bool:
-        """Whether the file could be read."""
-        name = self.objects[0].name
-        return not (isinstance(name, OffloadedObject) and name.error)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnPart(Part):
-    """A segment as columns. If the file could not be read, it has only objects."""
-
-    columns: SegmentColumns | None = None
 
 
 class _Cache:
@@ -211,12 +147,11 @@ class _Cache:
         size = segment.bytes + _POSITION_BYTES * (end - start)
         try:
             try:
-                part = (_columns if form.columns else _objects)(stripe, file, number, form)
+                part = _read(stripe, file, number, form)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
                 _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
-                refs = _refs(stripe, file, number, None, -_DAMAGED[missing])
-                part, size = ColumnPart(*_fields(stripe, file, number), refs), 0
+                part, size = column_part(stripe, file, number, None, -_DAMAGED[missing]), 0
             self.put(key, part, size)
         except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
             final = not isinstance(error, OSError) or error.errno == errno.EINVAL
@@ -344,6 +279,8 @@ def provider() -> StripeFiles:
     """
     from importlib.metadata import entry_points  # slow to import
 
+    from zlog.distribution import how_to_install
+
     for point in entry_points(group=GROUP):
         try:
             found: StripeFiles = point.load()
@@ -357,95 +294,11 @@ def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
 
 
-def _name(file: StripeFile, number: int) -> str:
-    return f"{file.url}#{number}"
-
-
 def _key(file: StripeFile, number: int, form: Form) -> str:
-    return _name(file, number) if form == WHOLE else f"{_name(file, number)} {form}"
+    return name_of(file, number) if form == WHOLE else f"{name_of(file, number)} {form}"
 
 
-def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, int, int, int, bytes]:
-    """Return the fields of a segment that are those of a stripe."""
-    return stripe.id, *file.bounds(number), *stripe.striping, b""
-
-
-def _columns(stripe: Stripe, file: StripeFile, number: int, _: Form) -> Part:
-    columns = provider().columns(file, number)
-    return ColumnPart(*_fields(stripe, file, number), _refs(stripe, file, number, None), columns)
-
-
-def _refs(
-    stripe: Stripe, file: StripeFile, number: int, store: MemoryStore | None, error: int = 0
-) -> tuple[ObjectRef, ...]:
-    names = (f"{_name(file, number)}.{each}" for each in range(stripe.width))
-    return tuple(
-        ObjectRef(OffloadedObject(name, store, error), stripe.striping, each)
-        for each, name in enumerate(names)
-    )
-
-
-def _objects(stripe: Stripe, file: StripeFile, number: int, form: Form) -> Part:
-    """Put the content of a segment into objects in memory."""
-    content = provider().read(file, number, form)
-    store = MemoryStore()
-    refs = _refs(stripe, file, number, store)
-    start, end = file.bounds(number)
-    (width, unit), packed = stripe.striping, stripe.striping.packed
-
-    def call(ref: ObjectRef, method: str, request: Any) -> None:
-        code, _ = store.execute(str(ref.name), method, request)
-        if code != Code.OK:
-            raise CorruptEntry(f"{ref.name} has invalid content: {method} returned {code}")
-
-    def call_each(method: str, piece: Filled | Trimmed | Lost, *fields: Any) -> None:
-        make = getattr(messages, method)
-        for part in stripe.striping.by_object(piece.start, piece.end):
-            call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
-
-    def omit(first: int, last: int) -> None:
-        if not form.tags and first != last:
-            raise CorruptEntry(f"{_name(file, number)} lacks position {first}")
-        for at in range(first, last, ENTRIES_MAX):
-            call_each("fill", Filled(at, min(at + ENTRIES_MAX, last), 0, b"", 0), 0, _NOBODY, 0)
-
-    for ref in refs:
-        call(ref, "seal", messages.seal(_EPOCH, width, ref.number, True, start, unit))
-    position, entries, lost = start, 0, list[Lost]()
-    for piece in content:
-        omit(position, piece.start)
-        position = piece.end
-        if isinstance(piece, Batch):
-            entries += len(piece.entries)
-            begin = 0
-            while begin < len(piece.entries):
-                cut = entries_cut(piece.entries, begin, len(piece.entries) - begin, _WRITE_BYTES)
-                ids = piece.start + begin, piece.number + begin, piece.entries[begin:cut]
-                for each, request in encode_writes(
-                    _EPOCH, piece.timestamp, piece.writer, packed, *ids
-                ):
-                    call(refs[each], "write", request)
-                begin = cut
-        elif isinstance(piece, Filled):
-            call_each("fill", piece, piece.timestamp, piece.writer, piece.reason)
-        elif isinstance(piece, Trimmed):
-            call_each("trim", piece)
-        else:
-            lost.append(piece)
-    omit(position, end)
-    if not form.tags and entries != file.segments[number].entries:
-        raise CorruptEntry(f"{_name(file, number)} does not have the recorded entries")
-    _lose(store, refs, lost, partial(call_each, "trim"))
-    return Part(*_fields(stripe, file, number), refs)
-
-
-def _lose(store: MemoryStore, refs: Sequence[ObjectRef], lost: Sequence[Lost], trim: Any) -> None:
-    """Make positions read as lost, by deleting the keys of records that the header counts."""
-    before = [store.peek(str(ref.name)) for ref in refs] if lost else []
-    for piece in lost:
-        trim(piece)
-    for ref, content in zip(refs, before, strict=False):
-        after = store.peek(str(ref.name))
-        if content is None or after is None:
-            raise ZlogError("an object in memory is missing")
-        store.poke(str(ref.name), after[0], content[1], content[2])
+def _read(stripe: Stripe, file: StripeFile, number: int, form: Form) -> Part:
+    if form.columns:
+        return column_part(stripe, file, number, provider().columns(file, number))
+    return object_part(stripe, file, number, form, provider().read(file, number, form))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
-from zlog._layout.offloaded import COLUMNS, WHOLE, ColumnPart
+from zlog._layout.segments import COLUMNS, WHOLE, ColumnPart
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
 from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions

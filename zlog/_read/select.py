@@ -22,7 +22,7 @@ from zlog._base.names import check_range
 from zlog._base.settings import HoleTimeout
 from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
-from zlog._layout.offloaded import WHOLE, Form
+from zlog._layout.segments import WHOLE, Form
 from zlog._native import messages
 from zlog._native.new_entries import tags_checked
 from zlog._native.replies import Selected, decode_select
