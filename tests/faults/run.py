@@ -97,9 +97,7 @@ _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
 _SELECTORS = {"q0": "selector", "q1b": "selector"}
 _OTHERS = {"t0": "trimmer", "d0": "producer", "d1b": "producer", "s0": "remover"}
 _OFFLOADERS = {"o0": "offloader", "o1": "offloader"}
-FULL = Crowd(
-    {**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS, **_OFFLOADERS}, stripe_records=2000
-)
+FULL = Crowd({**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS, **_OFFLOADERS}, stripe_records=2000)
 SMALL = Crowd(
     {
         "w0": "writer",

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("trimmed", [0, 130])
-def test_files_and_objects_are_one_table(
-    spark: SparkSession, tmp_path: Path, trimmed: int
-) -> None:
+def test_files_and_objects_are_one_table(spark: SparkSession, tmp_path: Path, trimmed: int) -> None:
     store = zlog.connect(f"file://{tmp_path}/store")
     with store, zlog.Log.create(store, "orders", width=3, stripe_unit=4) as log:
         for stripe in range(4):

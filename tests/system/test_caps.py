@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ from zlog._base.codes import READING_METHODS
 from zlog._base.names import directory_shard
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
+from zlog.offload import Offloader
 from zlog.templates import set_template
 
 from ..conformance import hostile
@@ -217,6 +219,12 @@ def repairs(mine: zlog.Log) -> None:
     assert list(mine.check(repair=True, replicas=2)) == []
 
 
+def offloads(mine: zlog.Log, folder: Path) -> None:
+    mine.reconfigure(width=3)
+    assert [each.end for each in Offloader(mine, str(folder)).run()] == [3]
+    reads(mine)
+
+
 @pytest.mark.parametrize(
     ("role", "does"),
     [
@@ -226,18 +234,36 @@ def repairs(mine: zlog.Log) -> None:
         ("append, with or without one", ends_the_log),
         ("exactly-once append", delivers),
         ("enforce retention", trims_what_need_not_be_kept),
+        ("offload", offloads),
         ("audit", audits),
         ("repair", repairs),
     ],
 )
 def test_caps_suffice(
-    user: Callable[..., str], log: zlog.Log, role: str, does: Callable[[zlog.Log], None]
+    user: Callable[..., str],
+    log: zlog.Log,
+    role: str,
+    does: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     log.cursor("theirs", create=1)
     log.append_once([], producer="theirs", sequence=0)
     log.set_retention(zlog.Retention(entries=1))
     with zlog.connect(user(*allowed(" ".join(SETS[role])), "allow r", name="app")) as store:
-        does(zlog.Log.open(store, "orders", timeout=10))
+        mine = zlog.Log.open(store, "orders", timeout=10)
+        does(mine, tmp_path) if does is offloads else does(mine)
+
+
+def test_appender_is_told_before_it_offloads_half_a_stripe(
+    user: Callable[..., str], log: zlog.Log, tmp_path: Path
+) -> None:
+    log.roll()
+    methods = " ".join(SETS["offload"] - {"freeze"})
+    with zlog.connect(user(*allowed(methods), name="app")) as store:
+        mine = zlog.Log.open(store, "orders", timeout=10)
+        with pytest.raises(zlog.ClassNotLoaded, match="Nothing was changed"):
+            next(Offloader(mine, str(tmp_path)).run())
+    assert not log.view.offloads
 
 
 def test_user_of_one_log_removes_nothing(user: Callable[..., str], log: zlog.Log) -> None:
@@ -256,7 +282,7 @@ def test_user_of_one_log_removes_nothing(user: Callable[..., str], log: zlog.Log
 
 
 def test_caps_table_is_complete() -> None:
-    assert len(SETS) == 10
+    assert len(SETS) == 11
     assert not EVERYTHING  # no method is named: all are allowed
 
 

@@ -48,6 +48,18 @@ async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = 
     await _check(io, calls, deadline)
 
 
+async def check_offload(io: Io, view: View, deadline: Deadline) -> None:
+    """Raise ClassNotLoaded if this client may not take all steps that offload a stripe."""
+    ref = next(iter(view.objects(view.live_stripe)))
+    calls = [
+        _propose(view),
+        Call(ref.name, "freeze", messages.freeze(0)),
+        Call(head_object(view.log), "offload_put", b""),
+        Call(ref.name, "remove", messages.remove(0)),
+    ]
+    await _check(io, calls, deadline)
+
+
 async def check_announcement(io: Io, deadline: Deadline) -> None:
     """Raise ClassNotLoaded if this client may not announce a sequencer in the store."""
     empty = messages.sequencer_announce("")

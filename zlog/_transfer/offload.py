@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
+from zlog._catalog.rights import check_offload
 from zlog._client import LogClient
 from zlog._layout.object_calls import call_each
 from zlog._layout.stripe_objects import remove
@@ -54,12 +55,17 @@ class StripeOffload:
         self._layout = client.layout
 
     async def allow(self, deadline: Deadline) -> View:
-        """Change the view so that clients that cannot read offloaded stripes refuse the log."""
+        """Change the view so that clients that cannot read offloaded stripes refuse the log.
+
+        Raises:
+            ClassNotLoaded: this client may not take all steps. Nothing was changed.
+        """
 
         def edit(view: View) -> View | None:
             return None if view.offloads else replace(view, offloads=True)
 
         view = await self._layout.refresh(deadline)
+        await check_offload(self._layout.io, view, deadline)
         return view if view.offloads else await self._layout.change(edit, deadline)
 
     async def files(self, deadline: Deadline) -> list[StripeFile]:

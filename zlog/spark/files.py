@@ -46,9 +46,9 @@ def read(spark: SparkSession, store: str, log: str, *, tags: bool = False) -> Da
                 break
             paths.append(_path(file.url))
             at = file.end
-    given = {"store": store, "log": log, "startingPosition": at, "includeTags": tags}
     columns = ["position", "timestamp", "data", *["tags"] * tags]
-    rest = spark.read.format("zlog").options(**given).load().select(*columns)
+    source = spark.read.format("zlog").options(store=store, log=log, includeTags=tags)
+    rest = source.option("startingPosition", at).load().select(*columns)
     if not paths:
         return rest
     files = spark.read.parquet(*paths).where(f.col("position") >= first)
