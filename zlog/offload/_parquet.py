@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -230,7 +231,10 @@ def _numbers(column: pa.Array) -> memoryview:
 
 
 def _tags(column: pa.Array) -> list[tuple[str, ...]]:
-    return [*map(tuple, column.to_pylist())]
+    """Return the tags of each row; several times as fast as ``to_pylist``."""
+    names, ends = pc.list_flatten(column).to_pylist(), column.offsets.to_pylist()
+    begin = ends[0] if ends else 0
+    return [(*names[a - begin : b - begin],) for a, b in pairwise(ends)]
 
 
 def _gaps(parquet: pq.ParquetFile, number: int) -> list[Filled | Trimmed | Lost]:
@@ -270,33 +274,23 @@ def _piece(gap: Sequence[Any]) -> Filled | Trimmed | Lost:
 
 
 def _batches(table: pa.Table) -> Iterator[Batch]:
-    times = table.column("timestamp").cast(pa.int64())
-    names = [name for name in table.column_names if name != "timestamp"]
-    columns = {name: table.column(name).to_pylist() for name in names}
-    data = columns["data"]
-    if "mac" in columns:
-        data = [some + (mac or b"") for some, mac in zip(data, columns["mac"], strict=True)]
-    entries = tagged_each(data, columns["tags"])
-    batch: Batch | None = None
-    for position, timestamp, writer, number, entry in zip(
-        columns["position"],
-        times.to_pylist(),
-        columns["writer"],
-        columns["number"],
-        entries,
-        strict=True,
-    ):
-        timestamp &= _MASK
-        number &= _MASK
-        if (
-            batch is not None
-            and position == batch.end
-            and batch.precedes(writer, timestamp, number)
-        ):
-            batch.entries.append(entry)
-            continue
-        if batch is not None:
-            yield batch
-        batch = Batch(position, timestamp, writer, number, [entry])
-    if batch is not None:
-        yield batch
+    """Yield the rows as batches of consecutive appends."""
+    (rows,) = table.combine_chunks().to_batches()
+    data = rows.column("data").to_pylist()
+    if "mac" in table.column_names:
+        macs = rows.column("mac").to_pylist()
+        data = [some + (mac or b"") for some, mac in zip(data, macs, strict=True)]
+    entries = tagged_each(data, _tags(rows.column("tags")))
+    positions, numbers, writers = (rows.column(each) for each in ("position", "number", "writer"))
+    times = rows.column("timestamp").cast(pa.int64())
+    before, after = slice(None, -1), slice(1, None)
+    breaks = pc.not_equal(times[after], times[before])
+    for column in (positions, numbers):
+        apart = pc.not_equal(pc.subtract(column[after], column[before]), 1)
+        breaks = pc.or_(breaks, apart)
+    breaks = pc.or_(breaks, pc.not_equal(writers[after], writers[before]))
+    firsts = [0, *(each + 1 for each in pc.indices_nonzero(breaks).to_pylist())]
+    for first, end in zip(firsts, [*firsts[1:], len(entries)], strict=True):
+        place, number, time = (each[first].as_py() for each in (positions, numbers, times))
+        writer = writers[first].as_py()
+        yield Batch(place, time & _MASK, writer, number & _MASK, entries[first:end])
