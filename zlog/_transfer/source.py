@@ -134,9 +134,9 @@ def _take(
     payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, Piece]
 ) -> None:
     reply = decode_read(payload, positions, mac)
-    for i in range(len(reply)):
+    for i, position in zip(range(len(reply)), positions, strict=False):
         if reply.state(i) in _SETTLED:
-            found[positions[i]] = _piece(reply, i, positions[i])
+            found[position] = _piece(reply, i, position)
 
 
 def _piece(reply: ReadReply, i: int, position: int) -> Piece:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -148,31 +149,39 @@ def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Itera
             gaps.append(_gap(piece))
             end = piece.end
             continue
-        for index, entry in enumerate(piece.entries):
-            if len(rows[0]) >= SEGMENT_ROWS or (rows[0] and size + len(entry) > SEGMENT_BYTES):
+        begin = 0
+        while begin < len(piece.entries):
+            some = piece.entries[begin : begin + SEGMENT_ROWS - len(rows[0])]
+            sizes = [*accumulate(map(len, some), initial=size)]
+            count = bisect_right(sizes, SEGMENT_BYTES) - 1
+            if count < 1 and rows[0]:
                 yield segment()
                 rows, gaps, size = [[] for _ in rows], [], 0
-            _add(rows, piece, index, entry)
-            size += len(entry)
-            end = piece.start + index + 1
+                continue
+            count = max(1, count)
+            _add(rows, piece, begin, some[:count])
+            begin, size = begin + count, sizes[count]
+            end = piece.start + begin
     yield segment()
 
 
-def _add(rows: list[list[Any]], batch: Batch, index: int, entry: NewEntry) -> None:
-    tags: tuple[str, ...] = ()
-    data: bytes
-    if isinstance(entry, bytes):
-        data = entry
-    else:
-        data, tags = entry.data, entry.tags
-    values: list[Any] = [batch.start + index, _signed(batch.timestamp), data, tags]
-    values += [batch.writer, _signed(batch.number + index)]
-    if len(rows) > len(values):
-        cut = max(0, len(data) - _MAC_BYTES)
-        values[2] = data[:cut]
-        values.append(data[cut:])
-    for column, value in zip(rows, values, strict=True):
-        column.append(value)
+def _add(rows: list[list[Any]], batch: Batch, first: int, entries: Sequence[NewEntry]) -> None:
+    start, number = batch.start + first, batch.number + first
+    data = [each if isinstance(each, bytes) else each.data for each in entries]
+    columns: list[Iterable[Any]] = [
+        range(start, start + len(entries)),
+        repeat(_signed(batch.timestamp), len(entries)),
+        data,
+        [() if isinstance(each, bytes) else each.tags for each in entries],
+        repeat(batch.writer, len(entries)),
+        map(_signed, range(number, number + len(entries))),
+    ]
+    if len(rows) > len(columns):
+        cuts = [max(0, len(each) - _MAC_BYTES) for each in data]
+        columns[2] = [each[:cut] for each, cut in zip(data, cuts, strict=True)]
+        columns.append([each[cut:] for each, cut in zip(data, cuts, strict=True)])
+    for column, values in zip(rows, columns, strict=True):
+        column.extend(values)
 
 
 _MASK = (1 << 64) - 1
