@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ from zlog.errors import StoreMissing, ZlogError
 
 if TYPE_CHECKING:
     from zlog.offload import Offloader
+
+_PRIORITY = 10
+"""The nice value of the process, so that writers on the same host are not slowed down."""
 
 
 @click.command(
@@ -62,7 +66,7 @@ def offload(
     Readers find the same entries at the same positions. They need the extra `offload`, and access
     to the files. The live stripe is not offloaded; `zlog reconfigure LOG --roll` ends it.
 
-    Credentials come from the environment, as PyArrow reads them (AWS_ACCESS_KEY_ID and so on). The
+    The command runs with a low priority (nice 10). Credentials come from the environment, as PyArrow reads them (AWS_ACCESS_KEY_ID and so on). The
     command can be stopped at any time, and several can run at once. With --follow, it reports
     errors and tries again.
     """
@@ -72,6 +76,7 @@ def offload(
         raise click.ClickException(
             f"this needs the extra `offload` ({how_to_install('offload')})"
         ) from None
+    os.setpriority(os.PRIO_PROCESS, 0, max(_PRIORITY, os.getpriority(os.PRIO_PROCESS, 0)))
     with terminable(), session.open_log(log) as opened:
         with usage_errors():
             offloader = Offloader(opened, to, after=after, keep_lost=keep_lost)
