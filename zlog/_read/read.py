@@ -38,6 +38,9 @@ from zlog.view import ObjectRef, View
 READ_BYTES_MAX = 4 << 20
 """The data that one read of one object may return. An entry larger than this is returned alone."""
 
+ReplicaReplies = list[tuple[ReplyBytes, list[int]]]
+"""Replies to reads with ids, each with the positions that it is about."""
+
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
 """The first and the longest pause between reads of an unwritten position. The first is short,
@@ -100,12 +103,17 @@ class Reader:
         self._writer = writer
         self._io = self.layout.io
 
-    async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
-        """Return the slots of positions as they are now. This neither waits nor fills."""
+    async def read(
+        self, positions: Sequence[int], deadline: Deadline, others: ReplicaReplies | None = None
+    ) -> dict[int, Slot]:
+        """Return the slots of positions as they are now. This neither waits nor fills.
+
+        Replies of other replicas that had a sound entry are added to ``others``.
+        """
         found: dict[int, Slot] = {}
         rest = positions
         while rest:
-            found.update(await self.read_some(rest, deadline))
+            found.update(await self.read_some(rest, deadline, others=others))
             rest = [p for p in rest if p not in found]
         return found
 
@@ -116,12 +124,13 @@ class Reader:
         *,
         bytes_max: int = READ_BYTES_MAX,
         writers: dict[int, bytes] | None = None,
+        others: ReplicaReplies | None = None,
     ) -> dict[int, Slot]:
         """Read positions with one request to each object, for up to ``bytes_max`` of its data.
 
         If an object has more data, the result contains only its first positions. If the result is
         empty, the trim point or the layout has changed, and the caller must repeat the call. The id
-        of each entry's writer is added to ``writers``.
+        of each entry's writer is added to ``writers``. See :meth:`read` for ``others``.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -137,7 +146,7 @@ class Reader:
                 reply.check_call("read", ref.name)
                 damaged = self._decode(reply.payload, ref.name, group, found, writers)
                 if damaged and not isinstance(ref.name, OffloadedObject):
-                    await self._read_replicas(view, ref, damaged, found, writers, deadline)
+                    await self._read_replicas(view, ref, damaged, found, writers, others, deadline)
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
         return found
@@ -171,6 +180,7 @@ class Reader:
         damaged: list[int],
         found: dict[int, Slot],
         writers: dict[int, bytes] | None,
+        others: ReplicaReplies | None,
         deadline: Deadline,
     ) -> None:
         """Read positions that are damaged in the primary replica of an object from other replicas.
@@ -203,6 +213,8 @@ class Reader:
             if sound:
                 helped(io, name)
                 found.update(sound)
+                if others is not None:
+                    others.append((reply.payload, left))
                 if writers is not None:
                     writers.update((p, ids[p]) for p in ids if p in sound)
                 left = [p for p in left if p not in sound]

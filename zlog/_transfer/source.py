@@ -9,9 +9,9 @@ from zlog._base.deadline import Deadline
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._native.completions import ReplyBytes
 from zlog._native.replies import MacKey, ReadReply, decode_read
-from zlog._read.items import Slot, no_entry
+from zlog._read.items import Slot, is_bad, no_entry
 from zlog._read.iterate import Prefetcher, ReadOptions
-from zlog._read.read import Reader, Window
+from zlog._read.read import Reader, ReplicaReplies, Window
 from zlog._transfer.pieces import Mark, Piece, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import NotWritten
@@ -83,9 +83,11 @@ class Source(Prefetcher[list[Piece]]):
             if missing[0] == self._hole or (left <= 0 and missing[0] > window.start):
                 end = missing[0]
             elif not await self._read(missing, left // len(window.parts), found, deadline):
-                slots = await reader.read(missing, deadline)
+                others: ReplicaReplies = []
+                slots = await reader.read(missing, deadline, others)
                 await reader.settle(slots, self.holes, tail, window.parts, deadline)
                 self._take_settled(slots, found)
+                self._take_from_replicas(others, slots, found)
         window.end = end
         return _pieces(found, window.start, end), _bytes_of(found), end
 
@@ -117,6 +119,15 @@ class Source(Prefetcher[list[Piece]]):
                 error.hint = _HINTS.get(slot.kind, "{}").format(error.hint, position)
                 raise error
             found[position] = Trimmed(position, position + 1)
+
+    def _take_from_replicas(
+        self, others: ReplicaReplies, slots: dict[int, Slot], found: dict[int, Piece]
+    ) -> None:
+        """Record the entries that only other replicas have."""
+        pieces: dict[int, Piece] = {}
+        for payload, asked in others:
+            _take(payload, self._mac, asked, pieces)
+        found.update((p, piece) for p, piece in pieces.items() if not is_bad(slots[p]))
 
     def trimmed(self, gap: Gap) -> list[Piece]:
         """See :class:`Prefetcher`."""

@@ -19,6 +19,7 @@ from zlog._replica.replicas import TRIES_MAX
 
 from ...conformance.stored import HEADER, MemoryDoor, envelope, fields_of
 from ...support.logs import data_without_gap, leave_hole
+from ..transfers import exported
 from .replicated import (
     DAMAGES,
     HEAD,
@@ -49,6 +50,16 @@ def test_readers_get_entries_that_the_primary_has_damaged(
             (name,) = log.replica_reads
             assert f"the primary replica of object {name} is damaged" in caplog.text
     assert zlog.Log.list(store) == ["orders"]
+
+
+@each_damage
+def test_copies_have_entries_that_the_primary_has_damaged(
+    store: Replicated, stripe: str, damage: Damage
+) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        sound = exported(log)
+        damage(store, stripe, 0)
+        assert exported(log) == sound
 
 
 @each_damage
