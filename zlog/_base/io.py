@@ -74,14 +74,15 @@ class OffloadedObject(str):
 
     def execute(self, method: str, payload: RequestPayload) -> Reply:
         """Run a method on the object, without waiting."""
-        if self.store is None:
-            return Reply(self.error, b"")
         if method in _CHANGES:
             return Reply(Code.FROZEN, b"")
+        if self.store is None:
+            return Reply(self.error, b"")
         return Reply(*self.store.execute(str(self), method, payload))
 
 
-_CHANGES = ("write", "fill", "trim", "trim_to", "compact", "remove")
+_CHANGES = ("trim", "trim_to", "compact", "remove")
+"""Methods that could change a settled position. Writes and fills report what is stored there."""
 
 
 def answer_offloaded(calls: Sequence[Call]) -> list[Reply] | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.refusals import refused_call
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.segments import Part
@@ -73,27 +72,29 @@ async def change_positions(
     """Run an idempotent method on the objects of some positions, and return each with its reply.
 
     The positions must be in ascending order. Trimmed positions are left out. Raises CorruptEntry if
-    an object is missing, or another error if an answer is neither OK nor in ``refusals``, or if a
-    position is offloaded.
+    an object is missing, or another error if an answer is neither OK nor in ``refusals``.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
+    rest = positions
 
     def calls(view: View) -> list[Call]:
-        groups[:] = by_object(layout, view, positions)
-        if sum(len(group) for _, group in groups) < sum(p >= view.trim_point for p in positions):
-            raise refused_call(Code.FROZEN, method, groups[0][0].name)
+        groups[:] = by_object(layout, view, rest)
         return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
 
-    while True:
+    result: list[tuple[ObjectRef, Reply]] = []
+    while rest:
         view, replies = await layout.guarded(calls, deadline)
-        result = [(ref, reply) for (ref, _), reply in zip(groups, replies, strict=True)]
-        missing = [ref.name for ref, reply in result if reply.code == -errno.ENOENT]
-        if not missing:
-            break
-        if not await layout.outdated(view, deadline):
+        some = [(ref, reply) for (ref, _), reply in zip(groups, replies, strict=True)]
+        missing = [ref.name for ref, reply in some if reply.code == -errno.ENOENT]
+        if missing and await layout.outdated(view, deadline):
+            continue
+        if missing:
             raise CorruptEntry(f"stripe object {missing[0]} is missing")
-    for ref, reply in result:
-        reply.check_call(method, ref.name, *refusals)
+        for ref, reply in some:
+            reply.check_call(method, ref.name, *refusals)
+        result += some
+        done = {position for _, group in groups for position in group}
+        rest = [p for p in rest if p >= view.trim_point and p not in done]
     return result
 
 
