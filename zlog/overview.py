@@ -261,7 +261,7 @@ async def _content(client: LogClient, tail: int, deadline: Deadline) -> LogConte
     layout = client.layout
     entries = size = stored = objects = records = stream = 0
     async for stripe in layout.stripes(0, OPEN_END, deadline):
-        objects += stripe.width
+        objects += stripe.width if layout.offloaded.file_of(stripe) is None else 0
         found = await object_stats(layout, stripe, deadline)
         for each in found:
             entries += each.entries

@@ -44,7 +44,6 @@ async def walk(
 
     If the head has lost a stripe, the iterator yields the range of its positions instead.
     """
-    await layout.list_offloaded(deadline())
     position = max(start, layout.view.trim_point)
     while position < end:
         try:
@@ -114,6 +113,7 @@ class Inspector:
             self._freed = before.trim_point  # so that the trim has time until the second look
         findings: list[Finding] = []
         looked: list[_Looked] = []
+        await self._layout.list_offloaded(self._deadline())
         async for stripe in walk(self._layout, 0, OPEN_END, self._deadline):
             if isinstance(stripe, Stripe):
                 if self._layout.offloaded.file_of(stripe) is None:

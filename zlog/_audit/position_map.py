@@ -85,6 +85,7 @@ async def map_of(
     tail = await positions.tail(deadline)
     layout = positions.layout
     view = await layout.refresh(deadline)
+    await layout.list_offloaded(deadline)
     end = tail if end is None else min(end, tail)
     start = min(start, end)
     step = max(1, -(-(end - start) // cells))
@@ -109,7 +110,10 @@ async def map_of(
                 continue
             audits[-1].append(Audit(intervals_max=1))
             windows.append((Window(layout.objects(view, stripe), begin, stop), audits[-1][-1]))
-    await Verifier(layout, lambda: deadline, keys_only=True).look_at(windows)
+    verifier = Verifier(layout, lambda: deadline, keys_only=True)
+    await verifier.look_at(windows)
+    if verifier.vanished and await layout.outdated(view, deadline):
+        return await map_of(positions, start, end, cells, deadline)  # a stripe was offloaded
     made = [
         _cell(*bound, [audit.counts for audit in found], *rest)
         for bound, found, *rest in zip(bounds, audits, missing, offloaded, strict=True)

@@ -92,6 +92,7 @@ class Scrub:
         yield await self._values(head_object(view.log))
         if not (self._repair or self._any_replica):
             return
+        await self._layout.list_offloaded(self._deadline())
         async for stripe in walk(self._layout, view.trim_point, OPEN_END, self._deadline):
             if isinstance(stripe, Stripe) and self._layout.offloaded.file_of(stripe) is None:
                 for ref in self._layout.objects(view, stripe):
@@ -106,6 +107,7 @@ class Scrub:
         """Check the untrimmed positions of ``[begin, end)``, object by object."""
         view = self._layout.view
         begin = max(begin, view.trim_point)
+        await self._layout.list_offloaded(self._deadline())
         async for stripe in walk(self._layout, begin, end, self._deadline):
             if not isinstance(stripe, Stripe) or self._layout.offloaded.file_of(stripe) is not None:
                 continue  # the stripe is lost, which the audit reports, or it has no replicas

@@ -131,4 +131,9 @@ async def object_stats(
         return [messages.StatReply(0, end, 0, entries, size, 0, 0, 1, 0, 1, 0, True)]
     refs = layout.objects(layout.view, stripe)
     replies = await call_each(layout, "stat", refs, request, deadline, -errno.ENOENT, *expected)
+    if len(replies) < len(refs):
+        await layout.refresh(deadline)
+        await layout.list_offloaded(deadline)
+        if layout.offloaded.file_of(stripe) is not None:  # it was offloaded meanwhile
+            return await object_stats(layout, stripe, deadline, *expected)
     return [*map(messages.stat_reply, replies.values())]
