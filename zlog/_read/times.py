@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from zlog._base.deadline import Deadline
 from zlog._read.read import Reader
 from zlog.entry import Entry
 from zlog.errors import StoreTimeout
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _LOOKS = (1, 64, 1024, 16384)
 """How many positions a read covers while it passes a gap. The number grows with the gap."""
@@ -83,7 +85,7 @@ async def _bounds(
     reader: Reader, start: int, end: int, when: datetime, deadline: Deadline
 ) -> tuple[int, int]:
     """Narrow a range by the times of offloaded segments, so that at most one of them is read."""
-    layout, wanted = reader.layout, round(when.timestamp() * 1e6)
+    layout, wanted = reader.layout, (when - _EPOCH) // timedelta(microseconds=1)
     await layout.list_offloaded(deadline)
     files = layout.offloaded.files()
     segments = [each for file in files for each in file.segments if each.entries]
