@@ -30,6 +30,7 @@ from zlog._layout.segments import (
     name_of,
     object_part,
 )
+from zlog._native.mutex import Mutex
 from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable
 from zlog.store import CompletionQueue
 from zlog.view import Stripe, StripeFile
@@ -47,6 +48,9 @@ _CACHE_BYTES = 256 << 20
 
 _POSITION_BYTES = 128
 """How much memory a position takes in addition to its data, about."""
+
+_READS_MAX = 4
+"""How many segments are read at once. Each read takes a few times the memory of its segment."""
 
 _RETRY_SECONDS = 5.0
 """After this time, a file that was missing or damaged is read again."""
@@ -89,7 +93,8 @@ class _Cache:
 
     def clear(self) -> None:
         """Drop everything. A forked child cannot use its parent's stores."""
-        self._lock = threading.Lock()
+        self._lock = Mutex()
+        self._slots = threading.Semaphore(_READS_MAX)
         self._parts: OrderedDict[str, tuple[Part, int, float]] = OrderedDict()
         self._bytes = 0
         self._readers: defaultdict[str, list[tuple[CompletionQueue, int]]] = defaultdict(list)
@@ -129,16 +134,19 @@ class _Cache:
         The code is 0 if the segment is in the cache, -EAGAIN if it may be read later, or -EINVAL.
         The reply is the reason.
         """
-        with self._lock:
-            readers = self._readers[key]
-            readers.append((queue, token))
-            if len(readers) > 1:
-                return
         run = partial(self._load, key, form, stripe, file, number)
         try:
+            with self._lock:
+                readers = self._readers[key]
+                readers.append((queue, token))
+                if len(readers) > 1:
+                    return
             threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
         except RuntimeError as error:
             self._answer(key, -errno.EAGAIN, str(error))
+        except BaseException:  # a signal handler raised it; other readers may be waiting
+            self._answer(key, -errno.EAGAIN, "its read was interrupted")
+            raise
 
     def _load(self, key: str, form: Form, stripe: Stripe, file: StripeFile, number: int) -> None:
         code, reason = 0, ""
@@ -147,7 +155,8 @@ class _Cache:
         size = segment.bytes + _POSITION_BYTES * (end - start)
         try:
             try:
-                part = _read(stripe, file, number, form)
+                with self._slots:
+                    part = _read(stripe, file, number, form)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
                 _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
@@ -179,6 +188,7 @@ class OffloadedStripes:
         self._io = io
         self._head = head
         self._log_id = log_id
+        self._lock = Mutex()
         self.known: dict[int, StripeFile] | None = None
 
     async def refresh(self, trim_point: int, deadline: Deadline) -> int:
@@ -188,8 +198,9 @@ class OffloadedStripes:
             start = file.end if file.start <= start < file.end else start
         listed = await self._head.offload_list(self._log_id, start, deadline)
         new = {file.id: file for file in listed if file.state >= PLACED}
-        self.known = {**(self.known or {}), **new}
-        return len(self.known)
+        with self._lock:  # readers rely on records that were once known
+            self.known = {**(self.known or {}), **new}
+            return len(self.known)
 
     def file_of(self, stripe: Stripe) -> StripeFile | None:
         """Return the file of a stripe. None if the stripe is in objects, as far as is known."""
