@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from threading import Lock
 from typing import TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zlog.errors import CorruptEntry
+from zlog.errors import CorruptEntry, ZlogError
 from zlog.extension import Form, SegmentColumns, StripeFile
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, check, columns_of, pieces_of
@@ -27,27 +24,20 @@ class ParquetFiles:
     """See :class:`zlog.extension.StripeFiles`."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
+        self._footers: dict[str, pq.FileMetaData] = {}  # no lock, which a fork could leave held
 
-    def open(self, file: StripeFile) -> pq.ParquetFile:
-        """Open a file. Its footer is read at most once."""
-        place = Location.of(file.url)
-        with self._lock:
-            footer = self._footers.get(file.url)
-        try:
-            source = place.system.open_input_file(place.path)
-            opened = pq.ParquetFile(
-                source, metadata=footer, pre_buffer=True, page_checksum_verification=True
-            )
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _explained(error, place, file) from error
+    def _open(self, place: Location, file: StripeFile) -> pq.ParquetFile:
+        """Open a file. Its footer is usually read only once."""
+        source = place.system.open_input_file(place.path)
+        footer = self._footers.get(file.url)
+        opened = pq.ParquetFile(
+            source, metadata=footer, pre_buffer=True, page_checksum_verification=True
+        )
         if footer is None:
-            check(opened.metadata, file)
-            with self._lock:
-                self._footers[file.url] = opened.metadata
-                if len(self._footers) > _FOOTERS_MAX:
-                    self._footers.popitem(last=False)
+            check(opened.metadata, file, place.parent.name)
+            if len(self._footers) >= _FOOTERS_MAX:
+                self._footers.clear()
+            self._footers[file.url] = opened.metadata
         return opened
 
     def read(self, file: StripeFile, number: int, form: Form) -> list[Content]:
@@ -57,11 +47,14 @@ class ParquetFiles:
     def _reading(
         self, file: StripeFile, number: int, read: Callable[[pq.ParquetFile, StripeFile, int], T]
     ) -> T:
+        place = Location.of(file.url)
         try:
-            with self.open(file) as opened:
+            with self._open(place, file) as opened:
                 return read(opened, file, number)
-        except (pa.ArrowException, OSError) as error:
-            raise _explained(error, Location.of(file.url), file) from error
+        except CorruptEntry:
+            raise
+        except Exception as error:  # damage can make the parser raise almost any error
+            raise _explained(error, place, file) from error
 
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """See :meth:`zlog.extension.StripeFiles.columns`."""
@@ -86,6 +79,8 @@ def _explained(error: Exception, place: Location, file: StripeFile) -> Exception
             return FileNotFoundError(errno.ENOENT, f"{file.url} does not exist")
         return OSError(errno.EAGAIN, f"{place.parent.url} does not exist; is its disk mounted?")
     if size == file.size and place.checksum() == file.checksum:
+        if isinstance(error, ZlogError):
+            return error
         return OSError(errno.EAGAIN, f"reading {file.url} failed: {error}")
     return CorruptEntry(f"{file.url} is damaged: {error}")
 

@@ -10,16 +10,17 @@ import hashlib
 import io
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise, repeat
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zlog.errors import CorruptEntry
+from zlog.errors import CorruptEntry, UnsupportedVersion
 from zlog.extension import (
     Batch,
     Filled,
@@ -97,6 +98,7 @@ def write(
     sink = _Sink(stream)
     columns = schema(macs=macs)
     segments: list[FileSegment] = []
+    checksum = 0
     with pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         columns,
@@ -110,8 +112,9 @@ def write(
             if len(segment.rows[0]):
                 batch = pa.record_batch(segment.rows, schema=columns)
                 writer.write_batch(batch, row_group_size=batch.num_rows)
+            gaps = json.dumps(segment.gaps, separators=(",", ":"))
+            checksum = crc32(gaps.encode(), checksum)
             if segment.gaps:
-                gaps = json.dumps(segment.gaps, separators=(",", ":"))
                 writer.add_key_value_metadata({_GAPS + b"%d" % number: gaps})
         about = {
             "version": _VERSION,
@@ -120,6 +123,7 @@ def write(
             "start": stripe.start,
             "end": stripe.end,
             "segments": [each.end for each in segments],
+            "gaps": checksum,
         }
         writer.add_key_value_metadata({_ABOUT: json.dumps(about)})
     return Written(sink.size, sink.digest.digest(), tuple(segments))
@@ -199,19 +203,36 @@ def _gap(piece: Filled | Trimmed | Lost) -> list[Any]:
     return [piece.start, piece.end, kind, piece.timestamp, piece.writer.hex(), piece.reason]
 
 
-def check(metadata: pq.FileMetaData, file: StripeFile) -> None:
-    """Raise CorruptEntry if a file is not the recorded one."""
-    about = json.loads((metadata.metadata or {}).get(_ABOUT, b"{}"))
-    wanted = {"stripe": file.id, "start": file.start, "end": file.end}
-    ends = [each.end for each in file.segments]
+def check(metadata: pq.FileMetaData, file: StripeFile, folder: str) -> None:
+    """Raise CorruptEntry if a file is not the recorded one, or its metadata is damaged.
+
+    The checksums of pages do not cover the metadata. ``folder`` is the name of the log's folder.
+    """
+    stored = metadata.metadata or {}
+    about = json.loads(stored.get(_ABOUT, b"{}"))
+    wanted = {
+        "stripe": file.id,
+        "start": file.start,
+        "end": file.end,
+        "segments": [each.end for each in file.segments],
+        "gaps": crc32(b"".join(_stored_gaps(stored, each) for each in range(len(file.segments)))),
+    }
     if about.get("version", _VERSION) > _VERSION:
-        raise OSError(f"{file.url} was written by a newer version of zlog")
-    if about.get("segments") != ends or any(about.get(k) != v for k, v in wanted.items()):
+        raise UnsupportedVersion(f"{file.url} was written by a newer version of zlog")
+    of_log = folder.endswith(f"-{about.get('log_id')}")
+    if not of_log or any(about.get(key) != value for key, value in wanted.items()):
         raise CorruptEntry(
             f"{file.url} is not the file of positions {file.start} to {file.end - 1}"
         )
+    columns = metadata.schema.to_arrow_schema()
+    if not columns.equals(schema(macs="mac" in columns.names)):
+        raise CorruptEntry(f"{file.url} has other columns: {columns.names}")
     if metadata.num_rows != file.entries:
         raise CorruptEntry(f"{file.url} has {metadata.num_rows} rows instead of {file.entries}")
+
+
+def _stored_gaps(stored: Mapping[bytes, bytes], number: int) -> bytes:
+    return stored.get(_GAPS + b"%d" % number, b"[]")
 
 
 def columns_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> SegmentColumns:
@@ -247,7 +268,7 @@ def _tags(column: pa.Array) -> list[tuple[str, ...]]:
 
 
 def _gaps(parquet: pq.ParquetFile, number: int) -> list[Filled | Trimmed | Lost]:
-    gaps = json.loads(parquet.metadata.metadata.get(_GAPS + b"%d" % number, b"[]"))
+    gaps = json.loads(_stored_gaps(parquet.metadata.metadata, number))
     return [*map(_piece, gaps)]
 
 
