@@ -63,13 +63,14 @@ Result<OffloadListReply> list(Object& object, Head&, const OffloadListRequest& r
 }
 
 Result<Empty> forget(Object& object, Head& head, const OffloadForgetRequest& request) {
-  if (request.end > head.trim_point) return Failure{-EINVAL};
   const std::string key = kOffloads.key(request.end - 1);
   Stored stored;
   const Failure loaded = kOffloads.get(object, key, &stored);
   if (loaded.code == -ENOENT) return Empty();
   ZLOG_TRY(loaded);
   if (stored.url != request.url) return Failure{kExists, stored.id};
+  const bool unused = stored.state == OffloadState::kWritten;
+  if (!unused && request.end > head.trim_point) return Failure{-EINVAL};
   return failure_of(object.omap_remove(key));
 }
 

@@ -23,9 +23,10 @@ Result<Empty> put(Object& object, Head& head, const OffloadPutRequest& request);
 // record does, is the next one above it.
 Result<OffloadListReply> list(Object& object, Head& head, const OffloadListRequest& request);
 
-// Forgets the file of a trimmed stripe, after the client has removed it. Also succeeds if there is
-// no record. Returns -EINVAL if the stripe is not completely below the trim point, and kExists
-// (with the stripe's id) if it is recorded with another file.
+// Forgets the file of a trimmed stripe, after the client has removed it, or a file that was lost
+// before it was placed. Also succeeds if there is no record. Returns kExists (with the stripe's id)
+// if the stripe is recorded with another file, and -EINVAL if the file is placed and the stripe is
+// not completely below the trim point.
 Result<Empty> forget(Object& object, Head& head, const OffloadForgetRequest& request);
 
 }  // namespace zlog::offloads

@@ -227,7 +227,7 @@ class Head:
         return found
 
     async def offload_forget(self, log_id: int, file: StripeFile, deadline: Deadline) -> Code:
-        """Forget the removed file of a completely trimmed stripe.
+        """Forget the removed file of a completely trimmed stripe, or one with the state WRITTEN.
 
         Returns OK, also if there is no record, or EXISTS if the stripe is recorded with another
         file.

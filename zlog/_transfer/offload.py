@@ -101,6 +101,10 @@ class StripeOffload:
         log_id = self._layout.view.log_id
         return await self._layout.head.offload_put(log_id, file, deadline) == Code.OK
 
+    async def forget(self, file: StripeFile, deadline: Deadline) -> None:
+        """Forget a file with the state WRITTEN that was lost. Its stripe can be offloaded again."""
+        await self._layout.head.offload_forget(self._layout.view.log_id, file, deadline)
+
     async def remove_objects(self, file: StripeFile, deadline: Deadline) -> None:
         """Remove the objects of a stripe whose file readers can use.
 
