@@ -7,7 +7,9 @@ that read the folder as a dataset ignore names that begin with ``_``.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,9 +102,23 @@ class Location:
         """Rename the file. Another process may already have done so."""
         try:
             self.system.move(self.path, target.path)
-        except FileNotFoundError:
+        except OSError:
             if target.size() is None:
                 raise
+
+    def sync(self) -> None:
+        """Make a local file and its name durable. Object stores do this when a file is closed."""
+        if not isinstance(self.system, fs.LocalFileSystem):
+            return
+        for path in (self.path, *map(str, Path(self.path).parents[:2])):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            except OSError as error:  # some file systems refuse to sync folders
+                if path == self.path or error.errno != errno.EINVAL:
+                    raise
+            finally:
+                os.close(descriptor)
 
     def remove(self) -> None:
         """Remove the file, if it exists."""

@@ -10,7 +10,7 @@ from datetime import timedelta, timezone
 from typing import NamedTuple
 
 import zlog
-from zlog.errors import CorruptEntry, NotWritten, StoreUnavailable, ZlogError
+from zlog.errors import CorruptEntry, LogNotFound, NotWritten, StoreUnavailable, ZlogError
 from zlog.extension import (
     OFFLOAD_AFTER,
     OFFLOAD_TO,
@@ -20,6 +20,7 @@ from zlog.extension import (
     ThreadPort,
     drive,
 )
+from zlog.offload._files import files as stripe_files
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, Written, write
 from zlog.view import Stripe
@@ -28,6 +29,9 @@ _WRITTEN, _PLACED, _REMOVED = 1, 2, 3
 
 _ABANDONED = timedelta(days=1)
 """After this time, a file that was never recorded is removed."""
+
+
+_KEPT = "Restore the file. The objects of its stripe that still exist were not removed."
 
 
 class Offloaded(NamedTuple):
@@ -122,11 +126,16 @@ class Offloader:
         port, steps = self._port, self._steps
         drive(port.refresh())
         files = drive(steps.files(port.deadline()))
-        recorded = {file.id for file in files}
+        folder = self.folder
+        here = folder.url.partition("?")[0]
+        if any(file.url.startswith(here) for file in files) and not folder.exists():
+            raise OSError(f"{folder.url} does not exist; is its disk mounted?")
         for file in files:
-            if file.state < _REMOVED and (done := self._finish(file)) is not None:
+            if file.state < _REMOVED and (done := self._finish(file, check=True)) is not None:
                 yield done
+        files = drive(steps.files(port.deadline()))
         self._remove_abandoned(files)
+        recorded = {file.id for file in files}
         ended = drive(steps.ended(port.deadline()))
         for stripe in self._due([each for each in ended if each.id not in recorded]):
             if (done := self._offload(stripe)) is not None:
@@ -166,14 +175,14 @@ class Offloader:
             pieces = _Pieces(steps.pieces(stripe, keep_lost=self._keep_lost))
             with incoming.system.open_output_stream(incoming.path) as stream:
                 written = write(stream, stripe, self._log_id, pieces, macs=view.mac is not None)
+            incoming.sync()
             if incoming.size() != written.size or incoming.checksum() != written.checksum:
                 raise OSError(f"{incoming.url} differs from what was written")
-            file = _record(stripe, place.url, written)
-            if not drive(steps.record(file, port.deadline())):
+        except BaseException as error:
+            with suppress(OSError):
                 incoming.remove()
-                return None
-        except (CorruptEntry, NotWritten) as error:
-            incoming.remove()
+            if not isinstance(error, (CorruptEntry, NotWritten)):
+                raise
             raise Unsettled(
                 f"can't offload positions {stripe.start} to {stripe.end - 1} of log"
                 f" {self._name!r}: {error}",
@@ -181,20 +190,52 @@ class Offloader:
                 if isinstance(error, CorruptEntry)
                 else error.hint,
             ) from error
+        file = _record(stripe, place.url, written)
+        try:
+            recorded = drive(steps.record(file, port.deadline()))
+        except LogNotFound:
+            incoming.remove()
+            raise
+        if not recorded:
+            incoming.remove()
+            return None
         return self._finish(file)
 
-    def _finish(self, file: StripeFile) -> Offloaded | None:
-        """Do the steps that follow the record of a file."""
+    def _finish(self, file: StripeFile, *, check: bool = False) -> Offloaded | None:
+        """Do the steps that follow the record of a file.
+
+        Returns None if the stripe was trimmed, or if its file was lost before it was placed. With
+        ``check``, the file is read first, because another process wrote it.
+        """
+        try:
+            return self._place(file, check=check)
+        except (OSError, CorruptEntry, LogNotFound):
+            if self._is_recorded(file):
+                raise
+            stripe_files.remove(file)  # it may have been moved after another process removed it
+            return None
+
+    def _is_recorded(self, file: StripeFile) -> bool:
+        with suppress(LogNotFound):
+            return file.url in {f.url for f in drive(self._steps.files(self._port.deadline()))}
+        return False
+
+    def _place(self, file: StripeFile, *, check: bool) -> Offloaded | None:
         port, steps = self._port, self._steps
         place = Location.of(file.url)
+        if file.state < _PLACED and place.incoming.size() is not None:
+            place.incoming.move_to(place)
+        if place.size() != file.size or (check and place.checksum() != file.checksum):
+            if file.state < _PLACED:
+                stripe_files.remove(file)
+                drive(steps.forget(file, port.deadline()))
+                return None
+            raise CorruptEntry(f"{file.url} is missing or damaged", hint=_KEPT)
         if file.state < _PLACED:
-            if place.size() is None:
-                place.incoming.move_to(place)
-            if place.size() != file.size:
-                raise OSError(f"{file.url} is not complete")
+            place.sync()
             file = file._replace(state=_PLACED)
             if not drive(steps.record(file, port.deadline())):
-                return None  # it was trimmed
+                raise CorruptEntry(f"{file.url} is no longer recorded")
         drive(steps.remove_objects(file, port.deadline()))
         with suppress(StoreUnavailable):  # the next run repeats these steps
             drive(steps.record(file._replace(state=_REMOVED), port.deadline()))
@@ -208,7 +249,7 @@ class Offloader:
         for info in incoming.files():
             written = info.mtime.replace(tzinfo=info.mtime.tzinfo or timezone.utc).timestamp()
             if info.base_name not in recorded and written < oldest:
-                incoming.system.delete_file(info.path)
+                (incoming / info.base_name).remove()
 
 
 class _Pieces:
