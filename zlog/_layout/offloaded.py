@@ -237,7 +237,7 @@ class OffloadedStripes:
             reply = await self._io.run(start, deadline)
             reason = bytes(reply.payload).decode() or reason
             if reply.code == -errno.EINVAL:
-                raise unreadable(file.url, reason)
+                raise unreadable(file.url, reason, final=True)
             if reply is TIMED_OUT or (reply.code and deadline.expired):
                 error = unreadable(file.url, reason)
                 raise StoreTimeout(str(error), hint=error.hint)
@@ -265,12 +265,13 @@ async def remove_file(io: Io, file: StripeFile, deadline: Deadline) -> None:
         raise unreadable(file.url, bytes(reply.payload).decode() or _NO_ANSWER)
 
 
-def unreadable(url: str, reason: str) -> StoreUnavailable:
-    """Return the error for a file that cannot be read, or removed, now."""
+def unreadable(url: str, reason: str, *, final: bool = False) -> StoreUnavailable:
+    """Return the error for a file that cannot be read, or removed, now or (``final``) at all."""
+    others = "Entries that are not offloaded can be read and appended."
     return StoreUnavailable(
         f"can't use the offloaded stripe in {url}: {reason}",
-        hint="Check the object store and its credentials. Entries that are not offloaded can be"
-        " read and appended.",
+        hint=others if final else f"Check the object store and its credentials. {others}",
+        retryable=not final,
     )
 
 
@@ -279,7 +280,7 @@ def check_provider() -> None:
     try:
         provider()
     except OSError as error:
-        raise unreadable("a file", str(error.strerror)) from None
+        raise unreadable("a file", str(error.strerror), final=True) from None
 
 
 def provider() -> StripeFiles:
