@@ -90,11 +90,12 @@ def _settings(found: list[Setting]) -> Iterator[tuple[str, str]]:
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:
-    if stat.stored_bytes == stat.bytes:
+    in_objects = stat.bytes - stat.offloaded.bytes
+    if stat.stored_bytes == in_objects:
         return []
     stored = f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})"
-    if stat.stored_bytes < stat.bytes:  # else the MACs make it more
-        stored += f", compressed {stat.bytes / max(stat.stored_bytes, 1):.1f} times"
+    if stat.stored_bytes < in_objects:  # else the MACs make it more
+        stored += f", compressed {in_objects / max(stat.stored_bytes, 1):.1f} times"
     return [("stored", stored)]
 
 
