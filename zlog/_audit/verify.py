@@ -76,13 +76,17 @@ class Verifier:
             return audit.add(reply.payload, first)
         if ref.name in self.unreadable:
             audit.rest(first, "unknown")
-        elif reply.code == -errno.EIO or isinstance(ref.name, OffloadedObject):
+        elif reply.code == -errno.EIO:
             audit.rest(first, "lost")
         elif reply.code == -errno.ENOENT:
             view = await self._layout.refresh(self._deadline())
-            trimmed = first < view.trim_point
-            audit.rest(first, "trimmed" if trimmed else "unknown")
-            self.vanished |= set() if trimmed else {ref.name}
+            if first < view.trim_point:
+                audit.rest(first, "trimmed")
+            elif isinstance(ref.name, OffloadedObject):
+                audit.rest(first, "lost")
+            else:
+                audit.rest(first, "unknown")
+                self.vanished.add(ref.name)
         else:
             raise refused_call(reply.code, "verify", ref.name)
         return None

@@ -159,7 +159,9 @@ class _Cache:
                     part = _read(stripe, file, number, form)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
-                _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, error)
+                if not missing:  # readers report a missing file unless its stripe was trimmed
+                    what = "offloaded stripe of positions %d to %d: %s"
+                    _logger.error(what, start, end - 1, error)
                 part, size = column_part(stripe, file, number, None, -_DAMAGED[missing]), 0
             self.put(key, part, size)
         except Exception as error:  # noqa: BLE001 - the reader of the segment raises it

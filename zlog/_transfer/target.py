@@ -57,7 +57,7 @@ from zlog.view import ObjectRef, Stripe, View
 
 T = TypeVar("T")
 
-_REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
+_REFUSALS = (Code.READ_ONLY, Code.FROZEN, -errno.ENOENT)
 """Replies if a position holds something else, or if its stripe was removed."""
 
 
