@@ -18,6 +18,13 @@ PACKAGES = ("zlog/aio", "zlog/objects/aio")
 ONLY_AIO = ("__init__.py", "many.py", "opening.py")
 
 RULES = (
+    # Columns are also a table, which libraries read while they block.
+    (r"\bimport Columns, column_reader\b", "import ColumnIterator, column_reader"),
+    (r"\bAsyncIterator\[Columns\]", "ColumnIterator"),
+    (
+        r"\breturn (iterate\(.+column_reader.+\))",
+        r"return ColumnIterator(lambda: \1, with_tags=with_tags)",
+    ),
     # The language.
     (r"\basync (?=def|for|with)", ""),
     (r"\bawait ", ""),

@@ -32,6 +32,7 @@ from zlog._client import Tags as Tags
 from zlog._positions.positions import PositionSpec as PositionSpec
 from zlog._positions.stat import LogStat as LogStat
 from zlog._positions.stat import OffloadedStat as OffloadedStat
+from zlog._read.columns import ColumnIterator as ColumnIterator
 from zlog._read.columns import Columns as Columns
 from zlog._read.cursors import CursorState as CursorState
 from zlog._read.select import Match as Match

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
 from zlog._layout.segments import COLUMNS, WHOLE, ColumnPart
+from zlog._native.arrow import stream_of
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
 from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions
@@ -27,7 +28,8 @@ class Columns:
 
     The first four attributes are buffers in Apache Arrow's layout, which other libraries can use
     without a copy (``pyarrow.py_buffer``, ``numpy.frombuffer``). They may share the memory of a
-    whole window, so copy the parts that you want to keep.
+    whole window, so copy the parts that you want to keep. The entries are also a table for Arrow
+    libraries (``pyarrow.table``, ``polars.DataFrame``), as those of a :class:`ColumnIterator`.
 
     Attributes:
         positions: the position of each entry; n × int64.
@@ -52,6 +54,32 @@ class Columns:
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.positions)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the entries as a stream of Arrow. The request for a schema is ignored."""
+        return stream_of(iter([self]), self.tags is not None)
+
+
+class ColumnIterator(Iterator[Columns]):
+    """Iterates over a range of a log. It is also a table for libraries that read Arrow streams.
+
+    Such a library (``pyarrow.RecordBatchReader.from_stream``, ``polars.DataFrame``) gets the
+    entries without the gaps, in the columns position, timestamp, data and, if requested, tags. Each
+    stream reads the range from its start. An error of the log ends it with the error's message.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Columns]], *, with_tags: bool) -> None:
+        """Wrap a function that starts to read the range."""
+        self._read, self._windows = read, read()
+        self._with_tags = with_tags
+
+    def __next__(self) -> Columns:
+        """Return the next window."""
+        return next(self._windows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a new stream of Arrow. The request for a schema is ignored."""
+        return stream_of(self._read(), self._with_tags)
 
 
 def _only_gap(gap: Gap, *, tags: bool) -> Columns:
