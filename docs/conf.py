@@ -44,6 +44,7 @@ NAVIGATION = {
         "docs/wal",
         "docs/objects",
         "docs/spark",
+        "docs/tables",
         "docs/pipelines",
         "docs/spool",
         "docs/testing",

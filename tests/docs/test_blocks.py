@@ -44,8 +44,9 @@ def test_python_blocks_compile_and_use_existing_names(block: Block) -> None:
     compile(block.text, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) and "zlog" in ast.unparse(node):
-            if "zlog.spark" in ast.unparse(node):
-                pytest.importorskip("pyspark")
+            for package, needed in (("zlog.spark", "pyspark"), ("zlog.tables", "duckdb")):
+                if package in ast.unparse(node):
+                    pytest.importorskip(needed)
             exec(ast.unparse(node), {})
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             assert node.value.id != "zlog" or hasattr(zlog, node.attr), f"zlog.{node.attr}"

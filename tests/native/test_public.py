@@ -27,8 +27,9 @@ MODULES: list[ModuleType] = [
     *(zlog, zlog.aio, zlog.objects, zlog.objects.aio),
     *(zlog.extension, zlog.store, zlog.testing, zlog.transfer),
 ]
-with contextlib.suppress(ImportError):  # where there is no Spark
-    MODULES.append(importlib.import_module("zlog.spark"))
+for package in ("zlog.spark", "zlog.tables"):
+    with contextlib.suppress(ImportError):  # where the packages that it needs are not there
+        MODULES.append(importlib.import_module(package))
 
 FOREIGN: dict[str, Any] = {"Self": Any, "rados": ModuleType("rados")}
 """Names that modules import for type checkers alone, and that are not zlog's."""

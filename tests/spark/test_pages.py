@@ -1,4 +1,4 @@
-"""docs/spark.md: its Python runs, and its table has the options that there are."""
+"""docs/spark.md, docs/tables.md: their Python runs, and the table has the options that exist."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def test_documented_pipeline_prints_documented_counts(
     shown = text[text.index("    +---") : text.rindex("---+\n") + 5]
     counts = "".join(line.removeprefix("    ") + "\n" for line in shown.splitlines())
     assert capsys.readouterr().out.count(counts) == 2
+    names["log"].close()
+    names["store"].close()
+
+
+def test_tables_page_runs(
+    spark: SparkSession,  # noqa: ARG001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ZLOG_STORE", (tmp_path / "store").as_uri())
+    page = DOCS / "tables.md"
+    names: dict[str, Any] = {}
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
     names["log"].close()
     names["store"].close()
 

@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("transfer", "admin", "many", "overview", "metrics", "templates"),
     ("zlog",),
     ("extension",),
-    ("objects", "offload", "spark", "testing"),
+    ("objects", "offload", "spark", "tables", "testing"),
     ("seqr",),
     ("cli", "__main__"),
 )
@@ -154,7 +154,7 @@ def owners(name: str) -> Iterator[str]:
 
 
 ADD_ONS = re.compile(
-    r"zlog\.(objects|spark|spool|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
+    r"zlog\.(objects|spark|spool|tables|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
 )
 
 

@@ -11,7 +11,7 @@ import io
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate, pairwise, repeat
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -250,7 +250,7 @@ def columns_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> Segmen
         _numbers(timestamps),
         memoryview(ends or bytes(4)).cast("B").cast("i")[data.offset : data.offset + count + 1],
         memoryview(content or b""),
-        partial(_tags, tags),
+        cache(partial(_tags, tags)),
         gaps,
     )
 
