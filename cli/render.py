@@ -65,9 +65,9 @@ def printable(data: bytes) -> str:
     return escaped(data.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 
-def to_json(value: Any) -> str:
-    """Return JSON on one line."""
-    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+def to_json(value: Any, default: Callable[[Any], object] | None = None) -> str:
+    """Return JSON on one line. The default converts values that JSON lacks."""
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "), default=default)
     return text if text.isascii() else _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

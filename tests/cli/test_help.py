@@ -16,7 +16,7 @@ from .conftest import Cli, Inside
 COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     *("append", "forward", "read", "tail", "fill", "trim", "retention"),
-    *("cursor", "producer", "objects", "spark"),
+    *("cursor", "producer", "objects", "spark", "sql"),
     *("export", "import", "mirror"),
     *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     *("completion", "help"),
