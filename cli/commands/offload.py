@@ -66,9 +66,9 @@ def offload(
     Readers find the same entries at the same positions. They need the extra `offload`, and access
     to the files. The live stripe is not offloaded; `zlog reconfigure LOG --roll` ends it.
 
-    The command runs with a low priority (nice 10). Credentials come from the environment, as PyArrow reads them (AWS_ACCESS_KEY_ID and so on). The
-    command can be stopped at any time, and several can run at once. With --follow, it reports
-    errors and tries again.
+    The command runs with a low priority (nice 10). It can be stopped at any time, and several can
+    run at once. With --follow, it reports errors and tries again. Credentials come from the
+    environment, as PyArrow reads them (AWS_ACCESS_KEY_ID and so on).
     """
     try:
         from zlog.offload import Offloader
