@@ -20,7 +20,8 @@ from zlog.distribution import requirements
 from zlog.names import check_cursor_name
 from zlog.spark._failures import cause
 from zlog.spark.parse import parser_of
-from zlog.spark.tail import Progress, Run, Tail, cursor_name_of
+from zlog.spark.tail import Run, Tail
+from zlog.tables.common import Progress, cursor_name_of
 
 from ..cli.conftest import Cli, Inside
 from ..docs.pages import REPOSITORY

@@ -154,7 +154,7 @@ def owners(name: str) -> Iterator[str]:
 
 
 ADD_ONS = re.compile(
-    r"zlog\.(objects|spark|spool|tables|testing|cli\.commands\.(objects|spark|console|top|exporter|bench)|cli)\b"
+    r"zlog\.(objects|offload|spark|spool|tables|testing|cli\.commands\.(objects|offload|spark|sql|table|console|top|exporter|bench)|cli)\b"
 )
 
 

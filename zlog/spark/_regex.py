@@ -7,8 +7,9 @@ write it in Python's syntax. This module handles the few differences.
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass
+
+from zlog.tables.common import compiled
 
 _FLAGS = "(?dU)"
 r"""In Java, ``.``, ``^`` and ``$`` treat only ``\n`` as a line end, and ``\w``, ``\d`` and ``\s``
@@ -40,19 +41,7 @@ class LinePattern:
     @classmethod
     def compile(cls, pattern: str) -> LinePattern:
         """Check and translate a pattern. Raises ValueError if it is invalid or names no group."""
-        try:
-            with warnings.catch_warnings():
-                # Python may give nested sets a meaning later. Today such a bracket is literal.
-                warnings.simplefilter("ignore", FutureWarning)
-                compiled = re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"the pattern does not compile: {error}") from None
-        groups = dict(compiled.groupindex)
-        if not groups:
-            raise ValueError(
-                "the pattern has no named group; for instance, (?P<level>INFO|WARN) makes a"
-                " column level"
-            )
+        groups = dict(compiled(pattern).groupindex)
         return cls(_FLAGS + _translated(pattern, groups), groups)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,12 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from zlog.spark._regex import LinePattern
+from zlog.tables.common import check_groups, check_new, function_of, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-ENTRY_COLUMNS = ("position", "stripe", "timestamp", "data")
-"""The columns of every table; ``data`` may be left out."""
 
 _PARSED = "zlog_parsed"
 
@@ -36,43 +33,22 @@ class Parser(Protocol):
 
 
 def parser_of(how: str | None, schema: str | None) -> Parser:
-    """Return the parser for the options ``--parse`` and ``--schema``.
-
-    Args:
-        how: ``json``, the path of a Python file (``….py``), a pattern with named groups, or None.
-        schema: the names and types of columns in SQL's syntax, or None.
+    """Return the parser for the options ``--parse`` and ``--schema``: see :func:`kind_of`.
 
     Raises:
         ValueError: an argument is invalid. What only Spark can check is checked later.
         OSError: reading the file fails.
     """
-    if how == "json":
-        if schema is None:
-            raise ValueError(
-                "JSON needs --schema, such as 'time timestamp, level string': a stream's columns"
-                " cannot change later, so they are not guessed from its first entries"
-            )
-        return JsonParser(schema)
-    if how is not None and how.endswith(".py") and "(?P<" not in how:
-        if schema is not None:
-            raise ValueError("--schema cannot be used with a file: its parse() sets the columns")
-        return FileParser.load(Path(how))
-    if how is not None:
-        pattern = LinePattern.compile(how)
-        check_new(pattern.columns)
-        return PatternParser(pattern, schema)
-    if schema is not None:
-        raise ValueError("--schema needs --parse")
-    return NoParser()
-
-
-def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> None:
-    """Raise ValueError if two columns would have the same name. Spark ignores the case of names."""
-    seen = {name.lower() for name in taken}
-    for name in names:
-        if name.lower() in seen:
-            raise ValueError(f"there are two columns {name!r}: give the parsed one another name")
-        seen.add(name.lower())
+    kind = kind_of(how, schema)
+    if how is None:
+        return NoParser()
+    if kind == "file":
+        return FileParser(Path(how), function_of(how))
+    if kind == "json":
+        return JsonParser(str(schema))
+    pattern = LinePattern.compile(how)
+    check_new(pattern.columns)
+    return PatternParser(pattern, schema)
 
 
 def text_of(data: str = "data") -> Column:
@@ -132,8 +108,7 @@ class PatternParser:
             ) from error
         if self.schema is not None:
             self._types = _declared(self.schema)
-            if unknown := set(self._types.names) - set(self.pattern.columns):
-                raise ValueError(f"--schema: the pattern has no group {', '.join(sorted(unknown))}")
+            check_groups(self._types.names, self.pattern.columns)
 
     def apply(self, entries: DataFrame) -> DataFrame:
         """Return the table with a column for each group."""
@@ -183,28 +158,6 @@ class FileParser:
 
     path: Path
     parse: Callable[[DataFrame], DataFrame]
-
-    @classmethod
-    def load(cls, path: Path) -> FileParser:
-        """Load the function by running its file.
-
-        Raises:
-            OSError: the file can't be read.
-            ValueError: running the file fails, or it has no such function.
-        """
-        source = path.read_bytes()
-        spec = importlib.util.spec_from_loader(path.stem, loader=None)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        module.__file__ = str(path)
-        try:
-            exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  # the user's own
-        except Exception as error:
-            raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
-        parse = getattr(module, "parse", None)
-        if not callable(parse):
-            raise ValueError(f"{path} has no function parse(entries)")
-        return cls(path, parse)
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing, because the function raises its errors when it is called."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import queue
@@ -12,31 +11,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import functions as f
 
 import zlog
 from zlog.errors import CursorAhead, LogNotFound, ZlogError
-from zlog.limits import NAME_BYTES_MAX
 from zlog.spark._failures import FAILURES, cause
 from zlog.spark._log_planner import commit_cursor
 from zlog.spark._offset import LogOffset, Offset
-from zlog.spark.parse import NoParser, Parser, check_new
+from zlog.spark.parse import NoParser, Parser
+from zlog.tables.common import DATE, LogProgress, Progress, partitions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-DATE = "date"
-"""The column by which a table is partitioned by default: the day of the append."""
-
 _LOOK_SECONDS = 1
 _FINISH_SECONDS = 30.0
 _STOP, _ENDED = "stop", "ended"
 _PATTERN = re.compile(r"[*?\[]")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 _logger = logging.getLogger(__name__)
 
@@ -92,34 +87,23 @@ class Tail:
         if self.cursor is not None:
             options["cursor"] = self.cursor
         entries = spark.readStream.format("zlog").options(**options).load()
-        partitions = [DATE] if self.partition_by is None else self.partition_by
+        table, partitions = self._columns(entries)
         writer = (
-            self._columns(entries, partitions)
-            .writeStream.format(self.format)
+            table.writeStream.format(self.format)
             .queryName(f"zlog tail {self.log}")
             .option("checkpointLocation", self.checkpoint)
             .trigger(**self.trigger)
         )
         return (writer.partitionBy(*partitions) if partitions else writer).start(self.table)
 
-    def _columns(self, entries: DataFrame, partitions: Sequence[str]) -> DataFrame:
+    def _columns(self, entries: DataFrame) -> tuple[DataFrame, list[str]]:
         table = self.parser.apply(entries)
-        if self.partition_by is None:
-            check_new([DATE], table.columns)
         if self.drop_raw:
             table = table.drop("data")
+        partitions = partitions_of(table.columns, self.partition_by)
         if DATE in partitions and DATE not in table.columns:
-            if "timestamp" not in table.columns:
-                raise ValueError("the column date is computed from timestamp, which is missing")
             table = table.withColumn(DATE, f.to_date("timestamp"))
-        if unknown := [name for name in partitions if name not in table.columns]:
-            raise ValueError(
-                f"cannot partition by {', '.join(unknown)}; the columns are"
-                f" {', '.join(table.columns)}"
-            )
-        if not set(table.columns) - set(partitions):
-            raise ValueError("a table must have at least one column that it is not partitioned by")
-        return table
+        return table, partitions
 
 
 def option_of(log: str) -> Literal["log", "logs", "logsPattern"]:
@@ -135,73 +119,24 @@ def option_of(log: str) -> Literal["log", "logs", "logsPattern"]:
     return "logsPattern"
 
 
-def cursor_name_of(table: str, checkpoint: str) -> str:
-    """Return the name of a query's cursor, derived from its checkpoint's path.
-
-    So two queries never share a cursor. The name also contains the table's name, for readability.
-    """
-    digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
-    words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
-    space = NAME_BYTES_MAX - len(f"spark--{digest}")
-    return f"spark-{words[:space]}-{digest}"
-
-
-class LogProgress(NamedTuple):
-    """The progress of a query in one log.
-
-    Attributes:
-        start: the position at which the batch began.
-        position: the next position to copy. All entries below it are in the table.
-        tail: the log's tail, when the batch was planned or later.
-    """
-
-    start: int
-    position: int
-    tail: int
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a query.
-
-    Attributes:
-        batch: the number of the batch.
-        rows: the number of rows of the batch; 0 if there was nothing new.
-        seconds: the duration of the batch.
-        logs: the progress in each log, by name.
-        ids: the ids of these logs. A repeated batch may be of a log that this one is a mirror of.
-    """
-
-    batch: int
-    rows: int
-    seconds: float
-    logs: Mapping[str, LogProgress]
-    ids: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def lag(self) -> int:
-        """The number of positions between the table and the tails."""
-        return sum(max(0, each.tail - each.position) for each in self.logs.values())
-
-    @classmethod
-    def of(cls, told: StreamingQueryProgress) -> Progress | None:
-        """Read a progress report; None if it is empty, such as before the first batch."""
-        source = told.sources[0]
-        ends = _offsets(source.endOffset)
-        if ends is None:
-            return None
-        starts, tails = _offsets(source.startOffset) or {}, _offsets(source.latestOffset) or {}
-        logs = {
-            name: LogProgress(
-                starts[name].position if name in starts else end.since,
-                end.position,
-                max(end.position, tails[name].position if name in tails else 0),
-            )
-            for name, end in ends.items()
-        }
-        seconds = told.durationMs.get("triggerExecution", 0) / 1000
-        ids = {name: end.log_id for name, end in ends.items()}
-        return cls(told.batchId, told.numInputRows, seconds, logs, ids)
+def _progress_of(told: StreamingQueryProgress) -> Progress | None:
+    """Read a progress report; None if it is empty, such as before the first batch."""
+    source = told.sources[0]
+    ends = _offsets(source.endOffset)
+    if ends is None:
+        return None
+    starts, tails = _offsets(source.startOffset) or {}, _offsets(source.latestOffset) or {}
+    logs = {
+        name: LogProgress(
+            starts[name].position if name in starts else end.since,
+            end.position,
+            max(end.position, tails[name].position if name in tails else 0),
+        )
+        for name, end in ends.items()
+    }
+    seconds = told.durationMs.get("triggerExecution", 0) / 1000
+    ids = {name: end.log_id for name, end in ends.items()}
+    return Progress(told.batchId, told.numInputRows, seconds, logs, ids)
 
 
 def _offsets(text: str | None) -> Mapping[str, LogOffset] | None:
@@ -297,7 +232,7 @@ class Run:
         seen = [index for index, told in enumerate(recent) if _identity(told) == self._seen]
         self._seen = _identity(recent[-1])  # may be newer than `last`
         for told in recent[seen[-1] + 1 if seen else 0 :]:
-            progress = Progress.of(told)
+            progress = _progress_of(told)
             if progress is not None:
                 yield progress
 

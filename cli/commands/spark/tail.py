@@ -17,33 +17,16 @@ import zlog
 from zlog.cli import ranges
 from zlog.cli.command import Command
 from zlog.cli.commands.spark.session import check_delta, check_spark, master_options, spark_session
-from zlog.cli.names import CURSOR_NAME
-from zlog.cli.output import Output, note, stderr_is_terminal
-from zlog.cli.parameters import hole_timeout_option, json_option
+from zlog.cli.copying import absolute, copying_options, show
+from zlog.cli.output import Output
 from zlog.cli.ranges import PositionSpec
-from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.several import is_selection, selection_argument
-from zlog.cli.units import count, time_span
 
 if TYPE_CHECKING:
-    from zlog.spark.tail import Progress, Run, Tail
+    from zlog.spark.tail import Run, Tail
 
-_AVAILABLE_NOW = "available-now"
-_NONE = "none"
-_ENTRIES_MAX = 1_000_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_CURSOR_OF_ITS_OWN = "spark-TABLE-…"
-
-
-def _trigger(word: str) -> str:
-    if word != _AVAILABLE_NOW:
-        time_span(word)
-    return word
-
-
-def _cursor(word: str) -> str:
-    return word if word == _NONE else CURSOR_NAME.convert(word, None, None)
 
 
 @click.command(
@@ -72,76 +55,17 @@ def _cursor(word: str) -> str:
     help="Directory where the query stores its progress.  [default: PATH.checkpoint, next to the"
     " table]",
 )
-@click.option(
-    "--parse",
-    metavar="HOW",
-    help="Parse entries into columns: a pattern of Python's re with named groups; or json; or"
-    " FILE.py, whose function parse(entries) takes a DataFrame and returns another.",
-)
-@click.option(
-    "--schema",
-    metavar="COLUMNS",
-    help="Names and types, as in SQL, of the fields of JSON, or of the groups of the pattern that"
-    " are not strings.",
-)
-@click.option(
-    "--drop-raw", is_flag=True, help="Omit the column data, which has the bytes of the entry."
-)
-@click.option(
-    "--partition-by",
-    "partitions",
-    metavar="COLUMN,…",
-    help="Partition the table by these columns, or by none.  [default: date, the UTC day of the"
-    " append]",
-)
-@click.option(
-    "--cursor",
-    type=_cursor,
-    shell_complete=CURSOR_NAME.shell_complete,
-    metavar="NAME",
-    help="Advance this cursor after each batch, so that no trim removes entries that are not yet"
-    " copied. 'none' uses no cursor."
-    f"  [default: {_CURSOR_OF_ITS_OWN}, from the checkpoint's path]",
-)
-@click.option(
-    "--from",
-    "begin",
-    type=ranges.position_spec,
-    metavar="POSITION",
-    help="Start a new query at this position, as for `zlog read`. A query with a checkpoint resumes"
-    " there.  [default: earliest]",
-)
-@click.option(
-    "--trigger",
-    type=_trigger,
-    default="5s",
-    show_default=True,
-    metavar="SPAN",
-    help="Copy new entries this often, such as every 1m. 'available-now' copies up to the present"
-    " tail and exits.",
-)
-@click.option(
-    "--max-entries",
-    "entries_max",
-    type=count,
-    default=_ENTRIES_MAX,
-    show_default=True,
-    metavar="N",
-    help="Limit of entries in a batch.",
-)
-@click.option(
-    "--allow-data-loss",
-    is_flag=True,
-    help="Continue if entries are lost, or were trimmed before they were copied.",
+@copying_options(
+    "spark-TABLE-…, from the checkpoint's path",
+    "Start a new query at this position, as for `zlog read`. A query with a checkpoint resumes"
+    " there.",
 )
 @click.option(
     "--continue-on-mirror",
     is_flag=True,
     help="If the checkpoint belongs to a log of which LOG is a promoted mirror, continue in LOG.",
 )
-@hole_timeout_option
 @master_options
-@json_option("Print a JSON object for each batch.")
 @pass_session
 def tail(
     session: Session,
@@ -206,7 +130,8 @@ def tail(
 
             run = Run(query, open_log, job.cursor)
             stopping.have_stopped(run)
-            _show(run, job, out if as_json else None)
+            several = is_selection(log)
+            show(run.progress(), job.table, out if as_json else None, several=several)
 
 
 def _start(log: zlog.Log | None, begin: PositionSpec | None) -> dict[str, str]:
@@ -236,22 +161,22 @@ def _job(
     parse: str | None,
     schema: str | None,
     drop_raw: bool,
-    partitions: str | None,
+    partition_by: list[str] | None,
     cursor: str | None,
-    trigger: str,
+    trigger: float | None,
     **_others: Any,
 ) -> Tail:
     """Return the copy job that the options describe. Raises UsageError if one is invalid."""
     from zlog.spark.parse import parser_of
-    from zlog.spark.tail import Tail, cursor_name_of
+    from zlog.spark.tail import Tail
+    from zlog.tables.common import cursor_name_of
 
-    table = _absolute(table)
-    checkpoint = f"{table}.checkpoint" if checkpoint is None else _absolute(checkpoint)
+    table = absolute(table)
+    checkpoint = f"{table}.checkpoint" if checkpoint is None else absolute(checkpoint)
     try:
         parser = parser_of(parse, schema)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    columns = None if partitions is None else [each.strip() for each in partitions.split(",")]
     name = cursor_name_of(table, checkpoint) if cursor is None else cursor
     return Tail(
         store=store,
@@ -260,60 +185,14 @@ def _job(
         format=format_,
         checkpoint=checkpoint,
         parser=parser,
-        partition_by=[] if columns == [_NONE] else columns,
+        partition_by=partition_by,
         drop_raw=drop_raw,
-        cursor=None if name == _NONE else name,
+        cursor=name or None,
         trigger={"availableNow": True}
-        if trigger == _AVAILABLE_NOW
-        else {"processingTime": f"{round(1000 * time_span(trigger))} milliseconds"},
+        if trigger is None
+        else {"processingTime": f"{round(1000 * trigger)} milliseconds"},
         options=options,
     )
-
-
-def _absolute(path: str) -> str:
-    """Return a path that does not depend on the working directory. URLs do not change."""
-    if urlsplit(path).scheme:
-        return path.rstrip("/")
-    return str(Path(path).absolute())
-
-
-def _show(run: Run, job: Tail, out: Output | None) -> None:
-    """Report the query's progress until it ends, for people and, if requested, as JSON."""
-    rows, last = 0, None
-    watched = stderr_is_terminal()
-    for last in run.progress():
-        rows += last.rows
-        if out is not None and last.rows:
-            out.line(to_json(_content(last, several=is_selection(job.log))))
-            out.flush()
-        if watched:
-            click.echo(f"\r\x1b[K{_line(rows, last)}", err=True, nl=False)
-    if watched and last is not None:
-        click.echo("\r\x1b[K", err=True, nl=False)
-    if last is None:
-        note(f"there are no new entries; {job.table} is unchanged")
-    else:
-        below = " and ".join(f"below {each.position:,}" for each in last.logs.values())
-        positions = f"has all positions {below}" if len(last.logs) == 1 else "is complete"
-        note(f"{rows:,} rows were added to {job.table}, which now {positions}")
-
-
-def _content(progress: Progress, *, several: bool) -> dict[str, Any]:
-    """Return the JSON of a progress report. Of several logs, it has only those in the batch."""
-    logs = {name: each._asdict() for name, each in progress.logs.items()}
-    content = {"batch": progress.batch, "rows": progress.rows}
-    if several:
-        changed = {n: each for n, each in logs.items() if each["start"] < each["position"]}
-        return {**content, "seconds": progress.seconds, "lag": progress.lag, "logs": changed}
-    return {**content, **logs.popitem()[1], "seconds": progress.seconds, "lag": progress.lag}
-
-
-def _line(rows: int, last: Progress) -> str:
-    pace = f"  {last.rows / last.seconds:,.0f} rows/s" if last.rows and last.seconds else ""
-    place = ", ".join(f"position {each.position:,}" for each in last.logs.values())
-    if len(last.logs) != 1:
-        place = f"{len(last.logs):,} logs"
-    return f"zlog: {rows:,} rows  {place}  lag {last.lag:,}{pace}"
 
 
 class _Stopping:

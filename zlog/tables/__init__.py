@@ -1,0 +1,1 @@
+"""Logs as Arrow tables, and copies of logs in tables."""
