@@ -33,7 +33,7 @@ from zlog.cli.signals import Terminated
 _SECTIONS = {
     "Logs": ("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     "Entries": ("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
-    "Clients": ("cursor", "producer", "objects", "spark", "sql"),
+    "Clients": ("cursor", "producer", "objects", "spark", "sql", "table"),
     "Copies": ("export", "import", "mirror"),
     "Operation": ("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     "This program": ("completion", "help"),

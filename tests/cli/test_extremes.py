@@ -39,7 +39,7 @@ _GIVEN += " directory=spool query=table"
 GIVEN = dict(word.split("=") for word in _GIVEN.split(" "))
 """What an argument or option that is needed gets while another one is extreme."""
 
-ENDLESS = ("top", "console", "exporter", "spark", "objects watch")
+ENDLESS = ("top", "console", "exporter", "spark", "table", "objects watch")
 """Commands that run until they are stopped; they get a store that does not exist."""
 
 ROOT = click.Context(command, info_name="zlog")

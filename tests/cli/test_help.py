@@ -15,13 +15,13 @@ from .conftest import Cli, Inside
 
 COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
-    *("append", "forward", "read", "tail", "fill", "trim", "retention"),
-    *("cursor", "producer", "objects", "spark", "sql"),
+    *("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
+    *("cursor", "producer", "objects", "spark", "sql", "table"),
     *("export", "import", "mirror"),
     *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     *("completion", "help"),
 ]
-GROUPS = ["access", "cursor", "producer", "objects", "spark", "seqr", "store", "bench"]
+GROUPS = ["access", "cursor", "producer", "objects", "spark", "table", "seqr", "store", "bench"]
 
 
 def test_command_list_is_complete() -> None:
@@ -51,7 +51,7 @@ def test_short_help_fits_on_one_line() -> None:
     ("words", "answer"),
     [
         (["frobnicate"], "No such command 'frobnicate'."),
-        (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
+        (["trial"], "No such command 'trial'. Did you mean trim or tail or table?"),
         (["cursor", "st"], "No such command 'st'. Did you mean set?"),
         (["fence"], "No such command 'fence'. It is now `zlog access fence`."),
         (["restore"], "No such command 'restore'. It is now `zlog store restore`."),
@@ -231,7 +231,7 @@ def complete(cli: Cli, line: str) -> list[str]:
 def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
     with zlog.connect(cli.url) as store:
         zlog.Log.create(store, "others").close()
-    assert complete(cli, "zlog t") == ["template", "tail", "trim", "top"]
+    assert complete(cli, "zlog t") == ["template", "tail", "trim", "table", "top"]
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]

@@ -29,7 +29,7 @@ GENERATED = {".hypothesis", ".git", ".venv", "build", "dist", "tests"}
 INSTALL = re.compile(r"\bpip (?:install|wheel) (.*)")
 ENDS = re.compile(r"`|\s[#&|;]|,?$")
 ZLOG = re.compile(r"(?:\.|.*zlog_ceph-\S*\.whl\)?)(?:\[([\w,]+)\])?")
-OTHER = re.compile(r"(?P<name>[a-z][\w-]*)([=<>~]=.*)?")
+OTHER = re.compile(r"(?P<name>[a-z][\w-]*)(\[[\w,-]+\])?([=<>~]=.*)?")
 
 
 def sources() -> Iterator[Path]:
