@@ -35,7 +35,7 @@ from zlog._positions.stat import OffloadedStat as OffloadedStat
 from zlog._read.columns import ColumnIterator as ColumnIterator
 from zlog._read.columns import Columns as Columns
 from zlog._read.cursors import CursorState as CursorState
-from zlog._read.select import Match as Match
+from zlog._read.wanted import Match as Match
 from zlog._trim.retention import Retention as Retention
 from zlog._trim.retention import RetentionReport as RetentionReport
 from zlog.entry import *  # noqa: F403

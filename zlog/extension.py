@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from zlog import aio
 from zlog._base.deadline import Deadline, Timeout
-from zlog._base.options import OFFLOAD_AFTER, OFFLOAD_TO, OffloadAfter
+from zlog._base.options import OffloadAfter
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._base.process import ProcessBound
 from zlog._base.refusals import from_code
@@ -40,8 +40,9 @@ from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
 from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
 from zlog._read.iterate import ReadOptions, range_reader
-from zlog._read.select import BackwardReader, Wanted
+from zlog._read.select import BackwardReader
 from zlog._read.times import as_time
+from zlog._read.wanted import Wanted
 from zlog._transfer.offload import StripeOffload, StripePieces
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
@@ -49,8 +50,6 @@ from zlog.sync.log import Log
 from zlog.view import StripeFile, View
 
 __all__ = [
-    "OFFLOAD_AFTER",
-    "OFFLOAD_TO",
     "AsyncioPort",
     "Batch",
     "ColumnReader",

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-from zlog._read.select import Wanted
+from zlog._read.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tests.history import History, RecordedLog
-from zlog._read.select import Match
+from zlog._read.wanted import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import Process

@@ -23,7 +23,8 @@ from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
 from zlog._read.items import fills_of, gap_of, in_order
 from zlog._read.read import Reader, Window
-from zlog._read.select import Match, TagReader, Wanted
+from zlog._read.select import TagReader
+from zlog._read.wanted import Match, Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.read_only import ReadOnlyStore
 

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal, NamedTuple
 
 from zlog._base.codes import State
 from zlog._base.deadline import Deadline, Timeout
@@ -24,16 +23,13 @@ from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
 from zlog._layout.segments import WHOLE, Form
 from zlog._native import messages
-from zlog._native.new_entries import tags_checked
 from zlog._native.replies import Selected, decode_select
 from zlog._read.items import Slot, in_order
 from zlog._read.read import READ_BYTES_MAX, Reader
+from zlog._read.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
-
-Match = Literal["any", "all"]
-"""Whether an entry must have any of the requested tags, or all of them."""
 
 _ENTRIES_MAX = 4096
 """The maximum number of entries in one reply of an object."""
@@ -55,36 +51,6 @@ _HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry. Filled and trimmed positions hold none, for any reader."""
 
 _by_position = attrgetter("position")
-
-
-class Wanted(NamedTuple):
-    """The tags that a reader searches for.
-
-    Attributes:
-        tags: the tags, at least one.
-        every: whether an entry must have all of them.
-    """
-
-    tags: tuple[str, ...]
-    every: bool
-
-    @classmethod
-    def of(cls, tags: Collection[str], match: Match) -> Wanted:
-        """Check the tags and the match that a caller passed.
-
-        Raises InvalidTag or TypeError for invalid or too many tags, and ValueError without tags.
-        """
-        if match not in ("any", "all"):
-            raise ValueError(f'match must be "any" or "all", not {match!r}')
-        checked = tags_checked(tags)
-        if not checked:
-            raise ValueError("`tags` is empty; omit it to read all entries")
-        return cls(checked, match == "all")
-
-    def fit(self, tags: Collection[str]) -> bool:
-        """Whether an entry with the given tags matches."""
-        test = all if self.every else any
-        return test(tag in tags for tag in self.tags)
 
 
 @dataclass(slots=True)
@@ -315,14 +281,11 @@ def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> G
     return gap._replace(position=start, end=end) if start < end else None
 
 
-async def _stripe_at(
-    reader: Reader, position: int, deadline: Deadline, wanted: Wanted | None
-) -> Stripe | None:
+async def _part_at(reader: Reader, position: int, deadline: Deadline, form: Form) -> Stripe | None:
     """Return the stripe of a position, or None if the position is trimmed."""
     layout = reader.layout
     if position < layout.view.trim_point:
         return None
-    form = WHOLE if wanted is None else Form(tags=wanted.tags, every=wanted.every)
     stripe = await layout.part_at(position, deadline, form)
     return None if position < layout.view.trim_point else stripe
 
@@ -343,7 +306,7 @@ class TagReader:
         self._reader = reader
         self._holes = HoleTimeout(reader.budget, hole_timeout)
         self._indexes = indexes
-        self._wanted = wanted
+        self._form = wanted.form
         self._search = _TagSearch(reader, wanted, self._holes, indexes)
 
     def go_to(self, position: int) -> None:
@@ -356,7 +319,7 @@ class TagReader:
         layout = self._reader.layout
         while self.position < tail:
             deadline = self._reader.budget.longer(self._holes.seconds)
-            stripe = await _stripe_at(self._reader, self.position, deadline, self._wanted)
+            stripe = await _part_at(self._reader, self.position, deadline, self._form)
             if stripe is None:
                 gap = Gap(self.position, min(tail, layout.view.trim_point), GapKind.TRIMMED)
                 self.go_to(gap.end)
@@ -397,7 +360,7 @@ class BackwardReader:
         self._kept: Gap | None = None
         self._reader = reader
         self._holes = holes = HoleTimeout(reader.budget, hole_timeout)
-        self._wanted = wanted
+        self._form = WHOLE if wanted is None else wanted.form
         self._search = None
         if wanted is not None:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)
@@ -423,7 +386,7 @@ class BackwardReader:
     async def _below(self, end: int, deadline: Deadline) -> tuple[list[Entry | Gap], int] | None:
         """Return the items just below a position, as :meth:`_TagSearch.find` does."""
         reader = self._reader
-        stripe = await _stripe_at(reader, end - 1, deadline, self._wanted)
+        stripe = await _part_at(reader, end - 1, deadline, self._form)
         if stripe is None:
             return [Gap(self._start, end, GapKind.TRIMMED)], self._start
         start = max(self._start, stripe.start, reader.layout.view.trim_point)

@@ -17,7 +17,8 @@ from zlog._read.columns import Columns, column_reader
 from zlog._read.cursors import CursorState, check_spec, put_at
 from zlog._read.iterate import Follower, RangeReader, ReadOptions, range_reader
 from zlog._read.read import Reader
-from zlog._read.select import BackwardReader, Match, Wanted, last_entry
+from zlog._read.select import BackwardReader, last_entry
+from zlog._read.wanted import Match, Wanted
 from zlog._trim.retention import Retention
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import zlog
 from zlog.errors import CorruptEntry, LogNotFound, NotWritten, StoreUnavailable, ZlogError
 from zlog.extension import (
-    OFFLOAD_AFTER,
-    OFFLOAD_TO,
     OffloadAfter,
     StripeFile,
     StripePieces,
@@ -96,11 +94,11 @@ class Offloader:
     @property
     def folder(self) -> Location:
         """The folder of the log's files."""
-        root = self._to or self._port.options.get(OFFLOAD_TO)
+        root = self._to or self._port.options.get("offload_to")
         if not root:
             raise ValueError(
                 "say where to offload to, with --to or"
-                f" `zlog reconfigure {self._name} --option {OFFLOAD_TO}=URL`"
+                f" `zlog reconfigure {self._name} --option offload_to=URL`"
             )
         return Location.of(root).folder_of(self._name, self._log_id)
 
@@ -145,7 +143,7 @@ class Offloader:
         """Return the stripes that the setting ``after`` selects, oldest first."""
         after = self._after
         if after is None:
-            after = OffloadAfter.parse(self._port.options.get(OFFLOAD_AFTER, "0s"))
+            after = OffloadAfter.parse(self._port.options.get("offload_after", "0s"))
         if after.bytes:
             above = self._log.stat(stripes[-1].end).bytes if stripes else 0
             for count in range(len(stripes), 0, -1):
