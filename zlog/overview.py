@@ -21,7 +21,7 @@ from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog._io import AsyncioIo
 from zlog._lifecycle import list_logs
-from zlog._positions.stat import data_bytes, object_stats
+from zlog._positions.stat import OffloadedStat, data_bytes, object_stats, plus
 from zlog._sequencer import AsyncioSequencer, Credentials
 from zlog.errors import LogNotFound, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
@@ -63,15 +63,18 @@ class CursorOverview:
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """What a log's objects contain.
+    """What a log's objects and its files of offloaded stripes contain.
 
     Attributes:
         entries: the number of entries that are not trimmed.
         bytes: the size of the entries' data.
-        stored_bytes: the space that the entries take in the objects.
+        stored_bytes: the space that entries take in the objects.
         objects: the number of stripe objects.
         records: the number of records in the fullest object of the live stripe.
         fullness: how full that object is. When this reaches 1, a new stripe begins.
+        ended_bytes: the size of the data in objects of ended stripes, which could be offloaded.
+        offloaded_stripes, offloaded_entries, offloaded_bytes, file_bytes: what is in files; see
+            :class:`zlog.OffloadedStat`. ``entries`` and ``bytes`` include it.
     """
 
     entries: int
@@ -80,6 +83,11 @@ class LogContent:
     objects: int
     records: int
     fullness: float
+    ended_bytes: int = 0
+    offloaded_stripes: int = 0
+    offloaded_entries: int = 0
+    offloaded_bytes: int = 0
+    file_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,20 +267,25 @@ async def _see(io: Io, name: str, content: bool, timeout: float | None) -> LogOv
 
 async def _content(client: LogClient, tail: int, deadline: Deadline) -> LogContent:
     layout = client.layout
-    entries = size = stored = objects = records = stream = 0
+    entries = size = stored = objects = records = stream = ended = 0
+    offloaded = OffloadedStat()
     async for stripe in layout.stripes(0, OPEN_END, deadline):
-        objects += stripe.width if layout.offloaded.file_of(stripe) is None else 0
         found = await object_stats(layout, stripe, deadline)
-        for each in found:
-            entries += each.entries
-            size += data_bytes(layout, each)
-            stored += each.stored_bytes or 0
+        own = sum(each.entries for each in found), sum(data_bytes(layout, each) for each in found)
+        entries, size = entries + own[0], size + own[1]
+        stored += sum(each.stored_bytes or 0 for each in found)
+        if file := layout.offloaded.file_of(stripe):
+            offloaded = plus(offloaded, 1, *own, file.size)
+        else:
+            objects += stripe.width
+            ended += 0 if stripe.open else own[1]
         records = max((each.records for each in found), default=0)  # the live stripe is the last
         stream = max((each.stream_bytes for each in found), default=0)
     live = layout.view.live_stripe
     positions = max(0, tail - live.start) / live.width
     fullness = StripeLimits.of(layout.view.options).fullness(records, stream, positions)
-    return LogContent(entries, size, stored, objects, records, round(fullness, 4))
+    held = entries, size, stored, objects, records
+    return LogContent(*held, round(fullness, 4), ended, *offloaded)
 
 
 async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | None, str]:

@@ -124,6 +124,12 @@ class StripeFile(NamedTuple):
     bytes: int
     segments: tuple[FileSegment, ...]
 
+    @property
+    def folder(self) -> str:
+        """The URL of the folder that contains the file."""
+        path, mark, query = self.url.partition("?")
+        return f"{path.rpartition('/')[0]}{mark}{query}"
+
     def segment_of(self, position: int) -> int:
         """Return the number of the segment that has a position of the stripe."""
         return bisect_right(self.segments, position, key=lambda segment: segment.end)

@@ -56,10 +56,11 @@ from zlog.cli.units import human_bytes
 def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     """Audit a log while it is in use.
 
-    The audit verifies the checksum of each entry without transferring its data. It also looks for
-    entries that were appended twice, for objects that contradict the log's head, and for errors in
-    the tag index. If the log has MACs and you give the key, the audit also reads each entry and
-    verifies its MAC. The command prints nothing if it finds no problem.
+    The audit verifies the checksum of each entry without transferring its data, except that it
+    reads the files of offloaded stripes. It also looks for entries that were appended twice, for
+    objects that contradict the log's head, and for errors in the tag index. If the log has MACs and
+    you give the key, the audit also reads each entry and verifies its MAC. The command prints
+    nothing if it finds no problem.
 
     The exit code is 1 if data is lost or a guarantee is broken. It is 0 if the audit finds only
     repairs, holes older than the hole timeout, orphaned objects, or unfinished trims and layout
@@ -117,4 +118,6 @@ def _verdict(found: int, serious: int) -> str:
 
 def _seen(summary: CheckSummary) -> str:
     objects = "1 object" if summary.objects == 1 else f"{summary.objects:,} objects"
+    if summary.files:
+        objects += " and 1 file" if summary.files == 1 else f" and {summary.files:,} files"
     return f"{entries_of(summary.entries)}, {human_bytes(summary.bytes)}, in {objects}"

@@ -192,4 +192,13 @@ _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
         "How full the live stripe's fullest object is; at 1, a new stripe begins.",
         lambda c: c.fullness,
     ),
+    (
+        "ended_bytes",
+        "Bytes of data in ended stripes that are not offloaded.",
+        lambda c: c.ended_bytes,
+    ),
+    ("offloaded_stripes", "Stripes that are offloaded.", lambda c: c.offloaded_stripes),
+    ("offloaded_entries", "Entries in offloaded stripes.", lambda c: c.offloaded_entries),
+    ("offloaded_bytes", "Bytes of data in offloaded stripes.", lambda c: c.offloaded_bytes),
+    ("offloaded_file_bytes", "Bytes of the files of offloaded stripes.", lambda c: c.file_bytes),
 )

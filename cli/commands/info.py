@@ -35,6 +35,8 @@ def info(log: Log, as_json: bool) -> None:
     For several logs, the command prints one line each.
     """
     stat, view, store = log.stat(), log.view, log.store.url
+    files = log.stripe_files() if stat.offloaded.stripes else []
+    folders = [*dict.fromkeys(file.folder for file in files)]
     with Output() as out:
         if as_json:
             fields = {**log_fields(stat, view), "options": dict(view.options)}
@@ -49,15 +51,17 @@ def info(log: Log, as_json: bool) -> None:
             origins = [(f"{log_id:016x}", position) for log_id, position in view.promoted_from]
             fields["promoted_from"] = [{"log_id": each, "position": at} for each, at in origins]
             fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
-            out.line(to_json({**fields, "store": store}))
+            out.line(to_json({**fields, "offload_folders": folders, "store": store}))
         elif subject():
             size = f"{entries_of(stat.entries)}, {human_bytes(stat.bytes)}"
+            if stat.offloaded.stripes:
+                size += f" ({human_bytes(stat.offloaded.bytes)} offloaded)"
             out.line(labelled(f"tail {stat.tail:,}, {size}, {position_source(view)}"))
         else:
-            details(out, _rows(stat, view, log.store))
+            details(out, _rows(stat, view, log.store, folders))
 
 
-def _rows(stat: LogStat, view: View, store: Store) -> list[tuple[str, str]]:
+def _rows(stat: LogStat, view: View, store: Store, folders: list[str]) -> list[tuple[str, str]]:
     return [
         ("log", stat.name),
         ("store", store.url),
@@ -65,6 +69,7 @@ def _rows(stat: LogStat, view: View, store: Store) -> list[tuple[str, str]]:
         ("trim point", f"{stat.trim_point:,}"),
         ("entries", f"{stat.entries:,}"),
         ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
+        *_offloaded(stat, folders),
         *_stored(stat),
         ("sequencer", _sequencer(view)),
         *_writer(view),
@@ -87,6 +92,19 @@ def _settings(found: list[Setting]) -> Iterator[tuple[str, str]]:
             yield label, f"{value} ({f'template {pattern!r}' if pattern else origin})"
     rest = [each for each in found if each.origin == "default" and each.value is not None]
     yield "defaults", ", ".join(f"{each.name} {each.value}" for each in rest)
+
+
+def _offloaded(stat: LogStat, folders: list[str]) -> list[tuple[str, str]]:
+    stripes, entries, size, file_bytes = stat.offloaded
+    if not stripes:
+        return []
+    held = f"{entries_of(stat.entries - entries)}, {human_bytes(stat.bytes - size)}"
+    count = "1 stripe" if stripes == 1 else f"{stripes:,} stripes"
+    return [
+        ("in objects", held),
+        ("offloaded", f"{entries_of(entries)}, {human_bytes(size)}, {count}"),
+        ("files", f"{human_bytes(file_bytes)} in {', '.join(folders)}"),
+    ]
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ def ls(session: Session, long: bool, as_json: bool) -> None:
                 out.line(to_json(log_fields(stat, view)))
         else:
             rows = (_row(stat, view) for stat, view in seen)
-            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), rows)
+            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "OFFLOADED", "SEQUENCER"), rows)
 
 
 def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View] | None:
@@ -62,9 +62,11 @@ def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View
 
 def _row(stat: LogStat, view: View) -> tuple[str, ...]:
     numbers = str(stat.tail), str(stat.entries), human_bytes(stat.bytes)
-    return (stat.name, *numbers, position_source(view))
+    offloaded = human_bytes(stat.offloaded.bytes) if stat.offloaded.stripes else "-"
+    return (stat.name, *numbers, offloaded, position_source(view))
 
 
 def log_fields(stat: LogStat, view: View) -> dict[str, object]:
     """Return the state of a log for JSON."""
-    return {**stat._asdict(), "log_id": f"{stat.log_id:016x}", **appender_fields(view)}
+    changed = {"log_id": f"{stat.log_id:016x}", "offloaded": stat.offloaded._asdict()}
+    return {**stat._asdict(), **changed, **appender_fields(view)}

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import zlog
 from zlog.cli.main import command
+from zlog.offload import Offloader
 
 from ..support.programs import ZLOG
 
@@ -123,6 +124,17 @@ def ten(orders: zlog.Log) -> zlog.Log:
     """The log ``orders``, with ten entries."""
     orders.append_many([b"%d" % number for number in range(10)])
     return orders
+
+
+@pytest.fixture
+def offloaded(orders: zlog.Log, tmp_path: Path) -> zlog.StripeFile:
+    """The file of the first stripe of ``orders``. It has ten entries, and the live stripe four."""
+    orders.append_many([b"%d" % number for number in range(10)])
+    orders.roll()
+    orders.append_many([b"last"] * 4)
+    assert len([*Offloader(orders, str(tmp_path / "files")).run()]) == 1
+    (file,) = orders.stripe_files()
+    return file
 
 
 @pytest.fixture

@@ -88,6 +88,8 @@ def test_json_prints_findings_and_summary(inside: Inside, damaged: zlog.Log) -> 
         "objects": 2,
         "listed": True,
         "forged": 0,
+        "offloaded": 0,
+        "files": 0,
     }
 
 

@@ -43,8 +43,8 @@ def test_ls_lists_names_in_order(inside: Inside, orders: zlog.Log) -> None:
     ]
     long = inside.ok("ls", "--long").decode().splitlines()
     assert [line.split() for line in long] == [
-        ["billing", "0", "0", "0", "B", "store:"],
-        ["orders", "2", "2", "5", "B", "store:"],
+        ["billing", "0", "0", "0", "B", "-", "store:"],
+        ["orders", "2", "2", "5", "B", "-", "store:"],
     ]
     stats = [json.loads(line) for line in inside.ok("ls", "-l", "--json").splitlines()]
     assert [(stat["name"], stat["tail"], stat["bytes"]) for stat in stats] == [
@@ -62,6 +62,8 @@ def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
     assert found == {
         **stat._asdict(),
         "log_id": f"{stat.log_id:016x}",
+        "offloaded": stat.offloaded._asdict(),
+        "offload_folders": [],
         "promoted_from": [],
         "read_only": False,
         "writer": None,
@@ -84,7 +86,8 @@ def test_info_prints_readable_values(inside: Inside, orders: zlog.Log) -> None:
 def test_views_are_listed(inside: Inside) -> None:
     (view,) = [json.loads(line) for line in inside.ok("views", "orders", "--json").splitlines()]
     assert view["epoch"] == 1
-    assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2, "stripe_unit": 1}]
+    stripe = {"id": 1, "start": 0, "end": None, "width": 2, "stripe_unit": 1}
+    assert view["stripes"] == [{**stripe, "file": None}]
     assert inside.ok("views", "orders").split()[:2] == [b"1", b"store:"]
 
 

@@ -67,7 +67,7 @@ def test_check_passes_sound_log(filled: zlog.Log) -> None:
     positions = ENTRIES + 4 * WIDTH + 1 - 6
     assert told[-1] == (positions, positions)
     size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
-    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True, 0)
+    assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True, 0, 0, 0)
 
 
 @pytest.mark.parametrize(

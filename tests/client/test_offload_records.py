@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import zlog
 from zlog._base.codes import OFFLOADS_PAGE_MAX, Code
 from zlog._base.io import deadline_of
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
+from zlog.offload import Offloader
 
 
 def record_of(stripe: zlog.Stripe) -> zlog.StripeFile:
@@ -46,3 +48,19 @@ def test_records_of_many_stripes(memory: zlog.Store) -> None:
     assert log.stripe_files() == records[1:]
     assert drive(head.offload_put(log_id, other, deadline)) == Code.BELOW_TRIM_POINT
     assert drive(head.offload_list(log_id, 0, deadline)) == records[1:]
+
+
+def test_audit_finds_stripes_that_are_offloaded_meanwhile(
+    memory: zlog.Store, tmp_path: Path
+) -> None:
+    with (
+        zlog.Log.create(memory, "orders", width=2) as log,
+        zlog.Log.open(memory, "orders") as other,
+    ):
+        for _ in range(3):
+            log.append_many([b"entry"] * 10)
+            log.roll()
+        audit = log.check(progress=lambda *_: [*Offloader(other, str(tmp_path)).run()])
+        assert [*audit] == []
+        summary = audit.summary
+    assert (summary.entries, summary.lost, summary.offloaded, summary.files) == (30, 0, 20, 2)

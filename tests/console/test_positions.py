@@ -6,18 +6,23 @@ import random
 import re
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import zlog
+from zlog.offload import Offloader
 
 from ..support.console import ConsoleProcess
 from ..support.logs import leave_hole
 from ..support.waiting import wait_until
 from .conftest import Server, Visitor, find
 
-STATES = ("written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown")
+STATES = (
+    *("written", "filled", "trimmed", "unwritten"),
+    *("lost", "unreadable", "unknown", "offloaded"),
+)
 TAIL = 6039
 
 
@@ -282,6 +287,28 @@ def test_tooltip_shows_numbers_of_column(page: Page, orders: zlog.Log) -> None:
         "position 2,009\nunwritten (hole): 1\n"
         f"stripe of epoch {stripe.id}, {stripe.width} × {stripe.stripe_unit}"
     )
+
+
+def test_offloaded_positions_are_drawn_and_missing_file_is_reported(
+    store: zlog.Store, serve: Server, visit: Visitor, tmp_path: Path
+) -> None:
+    with zlog.Log.create(store, "orders", width=2) as log:
+        log.append_many([b"entry"] * 8)
+        log.roll()
+        log.append_many([b"entry"] * 8)
+        assert [*Offloader(log, str(tmp_path / "files")).run()]
+        (file,) = log.stripe_files()
+    page = visit(serve(), "/#/log/orders")
+    shows(page, 0, 16)
+    names = colours(page)
+    assert [names[drawn(page, x, 0.3)] for x in (0.22, 0.78)] == ["offloaded", "written"]
+    expect(page.locator('[data-fact="offloaded"] dd')).to_have_text("40 B")
+    page.get_by_role("tab", name="Layouts").click()
+    expect(page.get_by_text("0 … 7 × 2 (offloaded), 8 …").first).to_be_visible()
+    Path(file.url.removeprefix("file://")).unlink()
+    page.get_by_role("tab", name="Check").click()
+    page.get_by_role("button", name="Check now").click()
+    expect(page.locator("tr", has_text=file.url)).to_contain_text("fix: restore the file")
 
 
 def test_find_accepts_position_and_time(page: Page, orders: zlog.Log) -> None:

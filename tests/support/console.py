@@ -19,7 +19,10 @@ from .programs import ZLOG
 from .waiting import wait_until
 
 _GREETING = re.compile(r"console at (\w+)://(\S+):(\d+)/(?:#token=(\S+))?")
-_FIRST_WORDS = ("zlog: console at", "zlog: on this machine, also at", "zlog: without TLS")
+_FIRST_WORDS = (
+    *("zlog: console at", "zlog: on this machine, also at", "zlog: without TLS"),
+    "zlog: offloaded stripe",
+)
 
 
 class Answer(NamedTuple):

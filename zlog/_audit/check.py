@@ -11,12 +11,14 @@ from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
 from zlog._audit.verify import Verifier, check_tag_index
 from zlog._base.names import head_object
+from zlog._base.striping import Striping
+from zlog._layout.segments import Part
 from zlog._native.audit import Audit
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.view import Stripe
+from zlog.view import ObjectRef, Stripe
 
 _WINDOW_POSITIONS = 1 << 17
 """Positions checked in one step, with one operation per stripe object. They take 6 MiB."""
@@ -71,6 +73,8 @@ class Checker:
         self._repair = repair
         self._rebuild_index = rebuild_index
         self._not_repaired: dict[str, str] = {}  # by name, why an object could not be repaired
+        self._files: dict[str, str] = {}  # by URL, why positions of a file are lost, if any are
+        self._offloaded = 0
         self._lost_detail = "stored bytes are damaged or lost"
         if self._io.store.pool:
             self._lost_detail = "damaged in the primary replica; `--repair` tries the others"
@@ -100,6 +104,8 @@ class Checker:
             objects=self._inspector.objects,
             listed=self._strays is not None and self._strays.listed,
             forged=None if self._layout.macs.missing else self._forged,
+            offloaded=self._offloaded,
+            files=len(self._files),
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
@@ -205,10 +211,9 @@ class Checker:
         return sorted(rows, key=lambda row: row.start)
 
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Add the reason to findings about objects that could not be repaired."""
-        return [
-            each._replace(detail=self._not_repaired.get(each.object, each.detail)) for each in lost
-        ]
+        """Add the reason to findings about files, and objects that could not be repaired."""
+        reasons = self._not_repaired | self._files if lost else {}
+        return [each._replace(detail=reasons.get(each.object, each.detail)) for each in lost]
 
     async def _settle(self, holes: Holes) -> list[Finding]:
         """Look at holes again after their writers had time, and report those that remain."""
@@ -237,18 +242,43 @@ class Checker:
             if not isinstance(stripe, Stripe):
                 continue  # the stripe is lost, which was reported
             position = max(stripe.start, begin)
+            await self._layout.refresh(self._deadline())
+            await self._layout.list_offloaded(self._deadline())  # another client may offload it
             while position < min(stripe.end, self._end):
+                if purpose == "all":
+                    self._layout.offloaded.drop(stripe, position)
                 part = await self._layout.part_at(position, self._deadline())
                 if part is None:
                     break  # trimmed meanwhile
                 refs = self._layout.objects(self._layout.view, part)
                 end = min(position + _WINDOW_POSITIONS, part.end, self._end)
                 window = Window(refs, position, end)
-                await self._verifier.look_at([(window, self._audit)], purpose)
+                file = self._layout.offloaded.file_of(stripe)
+                if file is not None and isinstance(part, Part):
+                    window = await self._look_into(file.url, part, window, purpose)
+                else:
+                    await self._verifier.look_at([(window, self._audit)], purpose)
                 yield window
                 position = end
                 if self._progress is not None and purpose == "all":
                     self._progress(position - begin, self._end - begin)
+
+    async def _look_into(self, url: str, part: Part, window: Window, purpose: str) -> Window:
+        """Check positions of a file. Returns a window whose only object is the file."""
+        whole = Window([ObjectRef(url, Striping(1, 1), 0)], window.start, window.end)
+        if part.problem:
+            view = await self._layout.refresh(self._deadline())
+            trimmed = whole.end <= view.trim_point  # meanwhile, and the file was removed
+            self._files[url] = part.problem
+            self._audit.begin(purpose, whole.start, whole.end, whole.striping.packed)
+            self._audit.rest(whole.start, "trimmed" if trimmed else "lost")
+            self._audit.finish()
+        else:
+            self._files.setdefault(url, "the stripe was offloaded without these positions")
+            await self._verifier.look_at([(window, self._audit)], purpose)
+        if purpose == "all":
+            self._offloaded += whole.end - whole.start
+        return whole
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:

@@ -79,7 +79,8 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: the kind of the finding.
-        object: the name of the object, or of the first object if the positions are in several.
+        object: the name of the object, or of the first object if the positions are in several. For
+            positions of an offloaded stripe, the URL of its file.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence that explains the finding.
@@ -124,6 +125,8 @@ class CheckSummary(NamedTuple):
             caller did not ask for it, or if the client may not list the store's objects.
         forged: the number of entries with wrong MACs. None if entries have MACs but there was no
             key to check them.
+        offloaded: the number of positions that are in files of offloaded stripes.
+        files: the number of these files. They were read completely.
     """
 
     positions: int
@@ -137,6 +140,8 @@ class CheckSummary(NamedTuple):
     objects: int
     listed: bool
     forged: int | None
+    offloaded: int = 0
+    files: int = 0
 
 
 def about(kind: FindingKind, name: str, detail: str) -> Finding:

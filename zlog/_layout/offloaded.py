@@ -110,7 +110,7 @@ class _Cache:
 
     def put(self, key: str, part: Part, size: int) -> None:
         """Add a segment, and drop those that were not used for the longest time."""
-        until = 0.0 if part.sound else time.monotonic() + _RETRY_SECONDS
+        until = 0.0 if not part.problem else time.monotonic() + _RETRY_SECONDS
         with self._lock:
             _, before, _ = self._parts.pop(key, (None, 0, 0.0))
             self._parts[key] = (part, size, until)
@@ -118,6 +118,12 @@ class _Cache:
             while self._bytes > _CACHE_BYTES and len(self._parts) > 1:
                 _, (_, dropped, _) = self._parts.popitem(last=False)
                 self._bytes -= dropped
+
+    def drop(self, key: str) -> None:
+        """Drop a segment, so that its file is read again."""
+        with self._lock:
+            _, size, _ = self._parts.pop(key, (None, 0, 0.0))
+            self._bytes -= size
 
     def load(
         self,
@@ -159,10 +165,12 @@ class _Cache:
                     part = _read(stripe, file, number, form)
             except (FileNotFoundError, CorruptEntry) as error:
                 missing = isinstance(error, FileNotFoundError)
+                words, refusal = _words(error), -_DAMAGED[missing]
                 if not missing:  # readers report a missing file unless its stripe was trimmed
                     what = "offloaded stripe of positions %d to %d: %s"
-                    _logger.error(what, start, end - 1, error)
-                part, size = column_part(stripe, file, number, None, -_DAMAGED[missing]), 0
+                    _logger.error(what, start, end - 1, words)
+                problem = words.replace(file.url, "the file")
+                part, size = column_part(stripe, file, number, None, refusal, problem), 0
             self.put(key, part, size)
         except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
             final = not isinstance(error, OSError) or error.errno == errno.EINVAL
@@ -211,6 +219,11 @@ class OffloadedStripes:
     def files(self) -> list[StripeFile]:
         """Return the known files, in order."""
         return sorted((self.known or {}).values(), key=lambda file: file.end)
+
+    def drop(self, stripe: Stripe, position: int) -> None:
+        """Make the next call of :meth:`load` read the file again."""
+        if (file := self.file_of(stripe)) is not None:
+            _cache.drop(_key(file, file.segment_of(position), WHOLE))
 
     def part(self, stripe: Stripe, position: int, form: Form) -> Stripe | None:
         """Return the segment that has a position, or the stripe itself if it is in objects.
@@ -305,7 +318,8 @@ def provider() -> StripeFiles:
 
 
 def _words(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
+    words = (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
+    return " ".join(words.split())  # some messages of PyArrow have several lines
 
 
 def _key(file: StripeFile, number: int, form: Form) -> str:

@@ -67,15 +67,11 @@ class Part(Stripe):
 
     Attributes:
         objects: the objects of the stripe, which have only the positions of this segment.
+        problem: why the file is missing or damaged; empty if it could be read.
     """
 
     objects: tuple[ObjectRef, ...] = ()
-
-    @property
-    def sound(self) -> bool:
-        """Whether the file could be read."""
-        name = self.objects[0].name
-        return not (isinstance(name, OffloadedObject) and name.error)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +92,16 @@ def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, in
 
 
 def column_part(
-    stripe: Stripe, file: StripeFile, number: int, columns: SegmentColumns | None, error: int = 0
+    stripe: Stripe,
+    file: StripeFile,
+    number: int,
+    columns: SegmentColumns | None,
+    error: int = 0,
+    problem: str = "",
 ) -> ColumnPart:
     """Return a segment with its columns, or one whose objects answer with an error."""
     refs = _refs(stripe, file, number, None, error)
-    return ColumnPart(*_fields(stripe, file, number), refs, columns)
+    return ColumnPart(*_fields(stripe, file, number), refs, problem, columns)
 
 
 def _refs(

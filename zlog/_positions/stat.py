@@ -70,6 +70,11 @@ class LogStat(NamedTuple):
     offloaded: OffloadedStat = OffloadedStat()
 
 
+def plus(stat: OffloadedStat, *more: int) -> OffloadedStat:
+    """Return the sums of two statistics."""
+    return OffloadedStat(*map(sum, zip(stat, more, strict=True)))
+
+
 async def stat(positions: Positions, start: int, end: int | None, deadline: Deadline) -> LogStat:
     """Return statistics of a log; see :meth:`zlog.Log.stat`."""
     check_range(start, end)
@@ -88,8 +93,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
             size += data_bytes(layout, object_stat)
             stored += object_stat.stored_bytes or 0
         if file:
-            own = OffloadedStat(1, entries - before[0], size - before[1], file.size)
-            offloaded = OffloadedStat(*map(sum, zip(offloaded, own, strict=True)))
+            offloaded = plus(offloaded, 1, entries - before[0], size - before[1], file.size)
     view = layout.view
     return LogStat(
         name=view.log,

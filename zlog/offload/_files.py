@@ -56,6 +56,10 @@ class ParquetFiles:
         except Exception as error:  # damage can make the parser raise almost any error
             raise _explained(error, place, file) from error
 
+    def check(self, file: StripeFile) -> None:
+        """Open a file, without reading its entries. Raises as :meth:`read` does."""
+        self._reading(file, 0, lambda *_: None)
+
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """See :meth:`zlog.extension.StripeFiles.columns`."""
         return self._reading(file, number, columns_of)

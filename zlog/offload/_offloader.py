@@ -120,6 +120,11 @@ class Offloader:
                 " command again.",
             ) from error
 
+    def due(self) -> Iterator[Stripe]:
+        """Yield the stripes that :meth:`run` would begin to offload now. Changes nothing."""
+        drive(self._port.refresh())
+        yield from self._due(drive(self._steps.files(self._port.deadline())))
+
     def _run(self) -> Iterator[Offloaded]:
         port, steps = self._port, self._steps
         drive(port.refresh())
@@ -133,14 +138,15 @@ class Offloader:
                 yield done
         files = drive(steps.files(port.deadline()))
         self._remove_abandoned(files)
-        recorded = {file.id for file in files}
-        ended = drive(steps.ended(port.deadline()))
-        for stripe in self._due([each for each in ended if each.id not in recorded]):
+        for stripe in self._due(files):
             if (done := self._offload(stripe)) is not None:
                 yield done
 
-    def _due(self, stripes: list[Stripe]) -> list[Stripe]:
-        """Return the stripes that the setting ``after`` selects, oldest first."""
+    def _due(self, files: list[StripeFile]) -> Iterator[Stripe]:
+        """Yield the stripes without a file that the setting ``after`` selects, oldest first."""
+        recorded = {file.id for file in files}
+        ended = drive(self._steps.ended(self._port.deadline()))
+        stripes = [each for each in ended if each.id not in recorded]
         after = self._after
         if after is None:
             after = OffloadAfter.parse(self._port.options.get("offload_after", "0s"))
@@ -148,11 +154,14 @@ class Offloader:
             above = self._log.stat(stripes[-1].end).bytes if stripes else 0
             for count in range(len(stripes), 0, -1):
                 if above >= after.bytes:
-                    return stripes[:count]
+                    yield from stripes[:count]
+                    break
                 above += self._log.stat(*_bounds(stripes[count - 1])).bytes
-            return []
+            return
         oldest = time.time() - after.seconds
-        return [each for each in stripes if not after.seconds or self._ended_before(each, oldest)]
+        for each in stripes:
+            if not after.seconds or self._ended_before(each, oldest):
+                yield each
 
     def _ended_before(self, stripe: Stripe, when: float) -> bool:
         """Whether the first entry after a stripe was appended before ``when``."""

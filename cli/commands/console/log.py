@@ -22,7 +22,10 @@ _PAGE_BYTES_MAX = 4 << 20
 _SHOWN_BYTES_MAX = 16 << 10
 """The maximum data of an entry that is shown. `/data` returns all of it."""
 
-_COUNTS = ("looked", "written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown")
+_STATES = (
+    *("written", "filled", "trimmed", "unwritten"),
+    *("lost", "unreadable", "unknown", "offloaded"),
+)
 
 
 async def _log(request: Request) -> Response:
@@ -65,7 +68,9 @@ async def _map(request: Request) -> Response:
     assert cells is not None
     async with request.app.state.handles.use(request.path_params["name"]) as log:
         found = await log.position_map(start, end, cells=cells)
-    columns = {what: [*map(attrgetter(what), found.cells)] for what in ("start", "end", *_COUNTS)}
+    columns = {
+        what: [*map(attrgetter(what), found.cells)] for what in ("start", "end", "looked", *_STATES)
+    }
     return JSONResponse(
         {
             "start": found.start,
@@ -119,7 +124,10 @@ async def _find(request: Request) -> Response:
 async def _views(request: Request) -> Response:
     """Return the layouts of the last 128 epochs, oldest first."""
     async with request.app.state.handles.use(request.path_params["name"]) as log:
-        return JSONResponse([view_fields(view) for view in await log.views()])
+        found = await log.views()
+        files = await log.stripe_files(found[0].stripes[0].start)
+        by_id = {file.id: file for file in files}
+        return JSONResponse([view_fields(view, by_id) for view in found])
 
 
 def item_fields(item: zlog.Entry | zlog.Gap) -> dict[str, object]:

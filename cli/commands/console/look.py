@@ -46,6 +46,7 @@ LIGHT = Look(
         "lost": "#d0021b",
         "unreadable": "#8e4585",
         "unknown": "#6b7280",
+        "offloaded": "#009e73",
     },
 )
 
@@ -64,6 +65,7 @@ DARK = Look(
         "lost": "#ff5c6c",
         "unreadable": "#c58ac0",
         "unknown": "#8b95a3",
+        "offloaded": "#1fbf8f",
     },
 )
 

@@ -33,7 +33,7 @@ from zlog.admin import (
     views_of,
 )
 from zlog.cli.ceph import Target, new_client, with_class
-from zlog.cli.commands.doctor import versions
+from zlog.cli.commands.doctor import offload, versions
 from zlog.cli.commands.doctor.diagnosis import (
     FIND_OSD,
     Diagnosis,
@@ -171,6 +171,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         yield warning("removal", f"the removal of {some([*removals])} is not finished", hint)
     yield from _writers(views)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
+    yield from offload.examine(store, views, seconds)
     led = False
     served: dict[str, list[str]] = {}
     for name, view in views.items():

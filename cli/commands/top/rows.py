@@ -30,12 +30,13 @@ class Row(NamedTuple):
         """Return the values of the columns."""
         log = self.log
         if log.error:
-            return (log.name, "", "", "", "", "", "", "", "can't be read")
+            return (log.name, *[""] * (len(HEAD) - 2), "can't be read")
         content = log.content
         return (
             log.name,
             "" if self.rate is None else f"{self.rate:,.0f}",
             "" if content is None else human_bytes(content.bytes),
+            human_bytes(content.offloaded_bytes) if content and content.offloaded_stripes else "",
             f"{log.tail:,}",
             f"{log.trim_point:,}",
             f"{log.lag:,}" if log.cursors else "",
@@ -45,7 +46,7 @@ class Row(NamedTuple):
         )
 
 
-HEAD = ("LOG", "RATE/s", "BYTES", "TAIL", "TRIMMED", "LAG", "FULL", "WIDTH", "EPOCH")
+HEAD = ("LOG", "RATE/s", "BYTES", "OFFLOADED", "TAIL", "TRIMMED", "LAG", "FULL", "WIDTH", "EPOCH")
 SORTS = ("name", "rate", "bytes", "tail", "lag", "full")
 
 

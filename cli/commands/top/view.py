@@ -172,9 +172,16 @@ class TopView(App[None]):
             stored = human_bytes(content.stored_bytes)
             lines += [
                 ("entries", f"{content.entries:,}"),
-                ("bytes", f"{human_bytes(content.bytes)}, stored in {stored}"),
+                ("bytes", f"{human_bytes(content.bytes)}, {stored} in objects"),
                 ("objects", f"{content.objects}, the fullest at {content.fullness:.0%}"),
             ]
+            if content.offloaded_stripes:
+                offloaded, files = (
+                    human_bytes(content.offloaded_bytes),
+                    human_bytes(content.file_bytes),
+                )
+                what = f"{offloaded} in {content.offloaded_stripes:,} stripes, files of {files}"
+                lines.append(("offloaded", what))
         lines += [(f"option {key}", value) for key, value in sorted(log.options.items())]
         lines += [
             (f"cursor {cursor.name}", f"at {cursor.position:,}, {cursor.lag:,} behind")

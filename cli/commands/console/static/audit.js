@@ -6,7 +6,7 @@ import { bytes, h, number, percent, plural, table } from "./dom.js";
 // Only objects on Ceph have replicas. An embedded store may have a backup.
 const repair = (log, ceph) => (ceph ? `zlog check ${log} --repair` : "zlog store restore BACKUP");
 const FIXES = {
-  lost: repair,
+  lost: (log, ceph, object) => (object.includes("://") ? "restore the file" : repair(log, ceph)),
   "damaged-object": repair,
   "damaged-replica": repair,
   "wrong-index": (log) => `zlog check ${log} --rebuild-index`,
@@ -24,7 +24,7 @@ export function auditTab(body, context) {
   const state = h("span", { class: "faint", id: "check-state" });
   const run = h("button", { click: begin }, "Check now");
   const result = h("div", { class: "card" }, h("p", { class: "faint" },
-    "Every object compares its entries' checksums, and the head's word with what is there. No data travels, unless there are MACs to check, and nothing is changed."));
+    "Every object compares its entries' checksums, and the head's word with what is there. No data travels, unless there are MACs to check or files to read, and nothing is changed."));
   body.append(h("div", { class: "bar" }, run, meter, state), result);
 
   function begin() {
@@ -34,14 +34,14 @@ export function auditTab(body, context) {
     let summary = null;
     const draw = () => result.replaceChildren(
       summary ? h("p", { id: "check-summary" }, `${found.length ? `${plural(found.length, "finding")}, ${number(found.filter((each) => each.serious).length)} of them serious` : "All is well"}: `
-        + `${number(summary.entries)} entries, ${bytes(summary.bytes)}, in ${number(summary.objects)} objects; `
+        + `${number(summary.entries)} entries, ${bytes(summary.bytes)}, in ${number(summary.objects)} objects${summary.files ? ` and ${plural(summary.files, "file")}` : ""}; `
         + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`
         + (summary.listed ? "" : " Orphaned objects were not looked for: the console may not list objects.")
         + (summary.forged === null ? " MACs were not checked: that takes the log's key (--mac-key-file)." : "")) : "",
       found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [
         h("b", { class: each.serious ? "level-failure" : "level-note" }, each.serious ? "serious" : "note"), each.kind,
         where(each),
-        h("span", {}, each.detail, FIXES[each.kind] ? h("div", {}, h("span", { class: "faint" }, "fix: "), h("code", {}, FIXES[each.kind](context.name, context.model.about.store.startsWith("ceph:")))) : null),
+        h("span", {}, each.detail, FIXES[each.kind] ? h("div", {}, h("span", { class: "faint" }, "fix: "), h("code", {}, FIXES[each.kind](context.name, context.model.about.store.startsWith("ceph:"), each.object))) : null),
       ])) : "");
     const end = (text) => {
       run.disabled = false;

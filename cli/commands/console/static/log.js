@@ -80,7 +80,9 @@ export function logPage(page, model, name, parameters) {
       tail !== undefined && fact("tail", number(tail)),
       row && fact("entries/s", rate(row.rate)),
       content && fact("entries", number(content.entries)),
-      content && fact("bytes", bytes(content.bytes), `${number(content.bytes)} bytes, stored in ${number(content.stored_bytes)}`),
+      content && fact("bytes", bytes(content.bytes), `${number(content.bytes)} bytes, ${number(content.stored_bytes)} in objects`),
+      content?.offloaded_stripes ? fact("offloaded", bytes(content.offloaded_bytes),
+        `${number(content.offloaded_entries)} entries in ${plural(content.offloaded_stripes, "stripe")}, files of ${bytes(content.file_bytes)}`) : null,
       details && fact("trimmed below", number(details.trim_point)),
       details && fact("layout", `${details.width} × ${details.stripe_unit}`, `${plural(details.stripes, "stripe")} in the view`),
       content && fact("live objects full", percent(content.fullness)),
@@ -178,7 +180,7 @@ function layoutsTab(body, context) {
       const rows = views.reverse().map((view, at) => {
         const before = views[at + 1];
         return [number(view.epoch), reason(before, view), view.sequencer || "none",
-          view.stripes.map((stripe) => `${number(stripe.start)} … ${stripe.end === null ? "" : number(stripe.end - 1)} × ${stripe.width}`).join(", "),
+          view.stripes.map((stripe) => `${number(stripe.start)} … ${stripe.end === null ? "" : number(stripe.end - 1)} × ${stripe.width}${stripe.file ? " (offloaded)" : ""}`).join(", "),
           Object.entries(view.options).map(([key, value]) => `${key}=${value}`).join(" ")];
       });
       list.replaceChildren(table(["#Epoch", "What changed", "Sequencer", "Stripes (positions × width)", "Options"], rows));

@@ -7,8 +7,9 @@
 import { get, logPath } from "./api.js";
 import { h, number } from "./dom.js";
 
-export const STATES = ["written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown"];
-const WORDS = { unwritten: "unwritten (hole)", unknown: "unknown (object gone)", unreadable: "unreadable (newer version)" };
+export const STATES = ["written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown", "offloaded"];
+const WORDS = { unwritten: "unwritten (hole)", unknown: "unknown (object gone)", unreadable: "unreadable (newer version)", offloaded: "offloaded (in a file)" };
+const COMMON = ["written", "trimmed", "offloaded"];
 
 const CELL_PIXELS = 3;
 const SEAM_PIXELS = 8; // minimum width of a column with a border
@@ -295,7 +296,7 @@ function cells(pen, map, x, top, height, colour) {
       const share = (columns[state][at] / columns.looked[at]) * height;
       if (!share) continue;
       // Rare states stay visible: they get at least one and a half pixels.
-      const tall = Math.max(share, state === "written" || state === "trimmed" ? 0 : 1.5);
+      const tall = Math.max(share, COMMON.includes(state) ? 0 : 1.5);
       const foot = Math.max(below, top + tall);
       pen.fillStyle = pen[state];
       pen.fillRect(left, foot - tall, Math.max(1, right - left), tall);

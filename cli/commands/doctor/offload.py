@@ -1,0 +1,84 @@
+"""Offloaded stripes: whether this machine can read their files, and whether any stripe waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from itertools import chain
+
+from zlog import CorruptEntry, Log, ReadOnlyStore, Store, View, ZlogError
+from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, some, warning
+from zlog.distribution import how_to_install
+from zlog.extension import OFFLOAD_TO
+
+_PART = "offload"
+_OBJECTS_REMOVED = 3
+"""The state of a file whose stripe is completely offloaded."""
+
+
+def examine(store: Store, views: Mapping[str, View], seconds: float) -> list[Diagnosis]:
+    """Examine all logs that have offloaded stripes, or the option to offload them."""
+    names = [name for name, view in views.items() if view.offloads or OFFLOAD_TO in view.options]
+    if not names:
+        return []
+    try:
+        import zlog.offload  # noqa: F401
+    except ImportError:
+        text = f"this machine can't read offloaded stripes of {some(names)}"
+        return [warning(_PART, text, how_to_install("offload"))]
+    found: dict[str, Diagnosis | None] = {}
+    for name in names:
+        try:
+            with Log.open(ReadOnlyStore(store), name, timeout=seconds) as log:
+                found[name] = _examine(log, seconds)
+        except ZlogError as error:  # a client that only reads may lack the caps
+            found[name] = note(_PART, f"log {name} was not examined: {error}")
+    sound = [name for name, diagnosis in found.items() if diagnosis is None]
+    told = [diagnosis for diagnosis in found.values() if diagnosis is not None]
+    return [*([ok(_PART, f"{some(sound)}: the folder can be reached")] if sound else []), *told]
+
+
+def _examine(log: Log, seconds: float) -> Diagnosis | None:
+    """Examine the newest file, which stands for the others, and the stripes that have none."""
+    from zlog.offload import Offloader, files
+
+    name, known = log.name, log.stripe_files()
+    offloaders: list[Offloader] = []
+
+    def reach() -> None:
+        if known:
+            files.check(known[-1])
+        if OFFLOAD_TO in log.view.options:
+            offloaders.append(Offloader(log))
+
+    error = _within(seconds, reach)
+    words = (isinstance(error, OSError) and error.strerror) or str(error)
+    if isinstance(error, FileNotFoundError | CorruptEntry):
+        fix = f"restore the file; zlog check {name} reports all lost positions"
+        return failure(_PART, f"log {name} has lost entries: {words}", fix)
+    if error is not None:
+        fix = "check the option offload_to, the object store, and this user's credentials for it"
+        return warning(_PART, f"the folder of log {name} can't be used: {words}", fix)
+    for offloader in offloaders:
+        unfinished = (file.start for file in known if file.state < _OBJECTS_REMOVED)
+        for start in chain(unfinished, (stripe.start for stripe in offloader.due())):
+            text = f"log {name} has a stripe to offload, from position {start}"
+            return note(_PART, text, f"zlog offload {name} --follow")
+    return None
+
+
+def _within(seconds: float, call: Callable[[], object]) -> Exception | None:
+    """Run a call in a thread, because PyArrow's calls have no time limit. Returns its error."""
+    outcome: list[Exception | None] = [TimeoutError(f"no answer within {seconds:g} s")]
+
+    def run() -> None:
+        try:
+            call()
+            outcome[0] = None
+        except Exception as error:  # noqa: BLE001 - it is reported
+            outcome[0] = error
+
+    thread = threading.Thread(target=run, name="zlog.doctor", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return outcome[0]
