@@ -9,7 +9,6 @@ from itertools import chain
 from zlog import CorruptEntry, Log, ReadOnlyStore, Store, View, ZlogError
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, some, warning
 from zlog.distribution import how_to_install
-from zlog.extension import OFFLOAD_TO
 
 _PART = "offload"
 _OBJECTS_REMOVED = 3
@@ -18,7 +17,7 @@ _OBJECTS_REMOVED = 3
 
 def examine(store: Store, views: Mapping[str, View], seconds: float) -> list[Diagnosis]:
     """Examine all logs that have offloaded stripes, or the option to offload them."""
-    names = [name for name, view in views.items() if view.offloads or OFFLOAD_TO in view.options]
+    names = [name for name, view in views.items() if view.offloads or "offload_to" in view.options]
     if not names:
         return []
     try:
@@ -48,7 +47,7 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
     def reach() -> None:
         if known:
             files.check(known[-1])
-        if OFFLOAD_TO in log.view.options:
+        if "offload_to" in log.view.options:
             offloaders.append(Offloader(log))
 
     error = _within(seconds, reach)
