@@ -11,13 +11,14 @@ from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, som
 from zlog.distribution import how_to_install
 
 _PART = "offload"
+_OPTION = "offload_to"
 _OBJECTS_REMOVED = 3
 """The state of a file whose stripe is completely offloaded."""
 
 
 def examine(store: Store, views: Mapping[str, View], seconds: float) -> list[Diagnosis]:
     """Examine all logs that have offloaded stripes, or the option to offload them."""
-    names = [name for name, view in views.items() if view.offloads or "offload_to" in view.options]
+    names = [name for name, view in views.items() if view.offloads or _OPTION in view.options]
     if not names:
         return []
     try:
@@ -47,7 +48,7 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
     def reach() -> None:
         if known:
             files.check(known[-1])
-        if "offload_to" in log.view.options:
+        if _OPTION in log.view.options:
             offloaders.append(Offloader(log))
 
     error = _within(seconds, reach)
