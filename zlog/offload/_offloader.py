@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta, timezone
+from pathlib import Path
 from typing import NamedTuple
 
 import zlog
@@ -100,6 +101,8 @@ class Offloader:
                 "say where to offload to, with --to or"
                 f" `zlog reconfigure {self._name} --option offload_to=URL`"
             )
+        if not (self._to or "://" in root or Path(root).is_absolute()):
+            raise ValueError(f"the log option offload_to is not an absolute path or URL: {root!r}")
         return Location.of(root).folder_of(self._name, self._log_id)
 
     def run(self) -> Iterator[Offloaded]:
