@@ -162,11 +162,14 @@ class ColumnReader(Prefetcher[list[Columns]]):
             for piece in content.gaps
             for slot in gaps_of(piece, max(start, piece.start), min(end, piece.end), part.objects)
         )
+        offsets, data = content.offsets[first : last + 1], content.data
+        if not self.reader.with_data:
+            offsets, data = memoryview(bytes(offsets.nbytes)).cast("i"), memoryview(b"")
         return Columns(
             content.positions[first:last],
             content.timestamps[first:last],
-            content.offsets[first : last + 1],
-            content.data,
+            offsets,
+            data,
             gaps,
             content.tags()[first:last] if self._with_tags else None,
         )

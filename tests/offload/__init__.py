@@ -1,0 +1,1 @@
+"""Tests of stripes in files."""
