@@ -96,6 +96,8 @@ def test_damage_is_a_loss(
     assert isinstance(lost, zlog.Gap)
     assert lost.kind is GapKind.LOST
     assert file.name in str(lost.detail)
+    gaps = [gap for columns in log.read_columns(0) for gap in columns.gaps]
+    assert gaps[0].kind is GapKind.LOST
     assert log.read(10).data == b"10"
     assert log.append(b"11") == 11
     assert any(each.kind is zlog.FindingKind.LOST for each in log.check())

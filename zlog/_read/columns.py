@@ -103,7 +103,10 @@ class ColumnReader(Prefetcher[list[Columns]]):
 
     async def look_up(self, position: int, deadline: Deadline) -> None:
         """See :class:`Prefetcher`."""
-        await self.reader.layout.part_at(position, deadline, self._form)
+        layout = self.reader.layout
+        part = await layout.part_at(position, deadline, self._form)
+        if isinstance(part, ColumnPart) and part.columns is None:
+            await layout.part_at(position, deadline)  # objects that report the damage
 
     def positions_max(self, start: int) -> int:
         """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
