@@ -320,15 +320,15 @@ class HeadModel(ProducersModel):
         return answered("offload_list", len(found) > count_max, tuple(found[:count_max]))
 
     def offload_forget(self, end: int, url: bytes, log_id: int = 7) -> Answer:
-        """offload_forget: once the stripe is trimmed."""
+        """offload_forget: once the stripe is trimmed, or before the file is placed."""
         sound = 1 <= end <= POSITION_MAX + 1 and 1 <= len(url) <= OFFLOAD_URL_BYTES_MAX
         if refusal := self._refusal(sound, log_id):
             return refusal
-        if end > self.trim_point:
-            return _INVALID
         known = self.offloads.get(end)
         if known and known.url != url:
             return Answer(Code.EXISTS, known.id)
+        if known and known.state > 1 and end > self.trim_point:
+            return _INVALID
         self.offloads.pop(end, None)
         return _OK
 

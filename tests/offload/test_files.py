@@ -232,3 +232,13 @@ def test_trims(log: zlog.Log, file: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert file.exists()
     log.trim_to(10)
     assert not file.exists()
+
+
+def test_long_trimmed_range_is_read(memory: zlog.Store, tmp_path: Path) -> None:
+    """One request to an object names at most 65,536 positions."""
+    with zlog.Log.create(memory, "trimmed", width=1) as log:
+        log.append_many([b""] * 70_000)
+        log.trim_to(69_998)
+        log.roll()
+        offload(log, tmp_path)
+        assert [each.position for each in log.read_range(69_998)] == [69_998, 69_999]

@@ -199,18 +199,21 @@ class OffloadedStripes:
         self._head = head
         self._log_id = log_id
         self._lock = Mutex()
+        self._count = 0  # of all files that were ever known
         self.known: dict[int, StripeFile] | None = None
 
     async def refresh(self, trim_point: int, deadline: Deadline) -> int:
-        """Read the new records from the head. Returns the number of known files."""
+        """Read the new records from the head. Returns how many were ever known."""
         start = trim_point
         for file in self.files():
             start = file.end if file.start <= start < file.end else start
         listed = await self._head.offload_list(self._log_id, start, deadline)
         new = {file.id: file for file in listed if file.state >= PLACED}
-        with self._lock:  # readers rely on records that were once known
-            self.known = {**(self.known or {}), **new}
-            return len(self.known)
+        with self._lock:  # readers rely on records that were once known, until they are trimmed
+            old = self.known or {}
+            self._count += len(new.keys() - old.keys())
+            self.known = {id_: file for id_, file in (old | new).items() if file.end > trim_point}
+            return self._count
 
     def file_of(self, stripe: Stripe) -> StripeFile | None:
         """Return the file of a stripe. None if the stripe is in objects, as far as is known."""

@@ -53,5 +53,5 @@ async def _remove_files(layout: Layout, point: int, deadline: Deadline) -> None:
             await remove_file(layout.io, file, deadline)
         except StoreUnavailable as error:
             _logger.warning("a file of trimmed entries remains: %s", error)
-            break
+            continue
         await layout.head.offload_forget(log_id, file, deadline)

@@ -14,7 +14,7 @@ from zlog._native import messages
 from zlog._native.local import MemoryStore
 from zlog._native.new_entries import entries_cut
 from zlog._native.writes import encode_writes
-from zlog.errors import CorruptEntry, ZlogError
+from zlog.errors import UnsupportedVersion, ZlogError
 from zlog.view import ObjectRef, Stripe, StripeFile
 
 Content = Batch | Filled | Trimmed | Lost
@@ -126,18 +126,18 @@ def object_part(
     def call(ref: ObjectRef, method: str, request: Any) -> None:
         code, _ = store.execute(str(ref.name), method, request)
         if code != Code.OK:
-            raise CorruptEntry(f"{ref.name} has invalid content: {method} returned {code}")
+            raise UnsupportedVersion(f"{ref.name} has invalid content: {method} returned {code}")
 
     def call_each(method: str, piece: Filled | Trimmed | Lost, *fields: Any) -> None:
         make = getattr(messages, method)
-        for part in stripe.striping.by_object(piece.start, piece.end):
-            call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
+        for at in range(piece.start, piece.end, ENTRIES_MAX):  # the limit of one request
+            for part in stripe.striping.by_object(at, min(at + ENTRIES_MAX, piece.end)):
+                call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
 
     def omit(first: int, last: int) -> None:
         if not form.tags and first != last:
-            raise CorruptEntry(f"{name_of(file, number)} lacks position {first}")
-        for at in range(first, last, ENTRIES_MAX):
-            call_each("fill", Filled(at, min(at + ENTRIES_MAX, last), 0, b"", 0), 0, _NOBODY, 0)
+            raise UnsupportedVersion(f"{name_of(file, number)} lacks position {first}")
+        call_each("fill", Filled(first, last, 0, _NOBODY, 0), 0, _NOBODY, 0)
 
     for ref in refs:
         call(ref, "seal", messages.seal(_EPOCH, width, ref.number, True, start, unit))
@@ -164,7 +164,7 @@ def object_part(
             lost.append(piece)
     omit(position, end)
     if not form.tags and entries != file.segments[number].entries:
-        raise CorruptEntry(f"{name_of(file, number)} does not have the recorded entries")
+        raise UnsupportedVersion(f"{name_of(file, number)} does not have the recorded entries")
     _lose(store, refs, lost, partial(call_each, "trim"))
     return Part(*_fields(stripe, file, number), refs)
 

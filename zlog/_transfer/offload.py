@@ -15,6 +15,7 @@ from zlog._base.deadline import Deadline
 from zlog._catalog.rights import check_offload
 from zlog._client import LogClient
 from zlog._layout.object_calls import call_each
+from zlog._layout.reclaim import reclaim
 from zlog._layout.stripe_objects import remove
 from zlog._native import messages
 from zlog._transfer.pieces import Piece
@@ -86,8 +87,8 @@ class StripeOffload:
             return messages.freeze(view.epoch)
 
         refs = objects_of(self._layout.view.log, self._layout.view.log_id, stripe)
-        gone = -errno.ENOENT, -errno.EIO  # reading the stripe reports the loss
-        await call_each(self._layout, "freeze", refs, request, deadline, *gone)
+        gone = -errno.ENOENT  # reading the stripe reports the loss
+        await call_each(self._layout, "freeze", refs, request, deadline, gone)
 
     def pieces(self, stripe: Stripe, *, keep_lost: bool = False) -> StripePieces:
         """Return a reader of everything that a frozen stripe holds."""
@@ -100,6 +101,10 @@ class StripeOffload:
         """
         log_id = self._layout.view.log_id
         return await self._layout.head.offload_put(log_id, file, deadline) == Code.OK
+
+    async def reclaim(self, deadline: Deadline) -> None:
+        """Remove the objects and files of trimmed stripes that earlier trims could not remove."""
+        await reclaim(self._layout, deadline)
 
     async def forget(self, file: StripeFile, deadline: Deadline) -> None:
         """Forget a file with the state WRITTEN that was lost. Its stripe can be offloaded again."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow.parquet as pq
 
-from zlog.errors import CorruptEntry, ZlogError
+from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
 from zlog.extension import Form, SegmentColumns, StripeFile
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, check, columns_of, pieces_of
@@ -51,8 +51,6 @@ class ParquetFiles:
         try:
             with self._open(place, file) as opened:
                 return read(opened, file, number)
-        except CorruptEntry:
-            raise
         except Exception as error:  # damage can make the parser raise almost any error
             raise _explained(error, place, file) from error
 
@@ -84,7 +82,7 @@ def _explained(error: Exception, place: Location, file: StripeFile) -> Exception
         return OSError(errno.EAGAIN, f"{place.parent.url} does not exist; is its disk mounted?")
     if size == file.size and place.checksum() == file.checksum:
         if isinstance(error, ZlogError):
-            return error
+            return UnsupportedVersion(f"{file.url} is intact, but can't be read: {error}")
         return OSError(errno.EAGAIN, f"reading {file.url} failed: {error}")
     return CorruptEntry(f"{file.url} is damaged: {error}")
 

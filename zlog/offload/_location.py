@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -46,6 +46,8 @@ class Location:
         """
         if "://" not in url:
             url = Path(url).absolute().as_uri()
+        elif "@" in urlsplit(url).netloc and not url.startswith("hdfs:"):
+            raise ValueError("the URL has credentials; set them in the environment instead")
         system, path = _open(url)
         return cls(system, path, url)
 
@@ -138,3 +140,6 @@ def _open(url: str) -> tuple[fs.FileSystem, str]:
     except pa.ArrowInvalid as error:
         raise ValueError(f"{url}: {error}") from None
     return system, path
+
+
+os.register_at_fork(after_in_child=_open.cache_clear)  # connections are not shared

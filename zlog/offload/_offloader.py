@@ -26,6 +26,9 @@ from zlog.view import Stripe
 
 _WRITTEN, _PLACED, _REMOVED = 1, 2, 3
 
+_URL_MAX = 900
+"""The head stores URLs of files of up to 1,024 bytes."""
+
 _ABANDONED = timedelta(days=1)
 """After this time, a file that was never recorded is removed."""
 
@@ -90,7 +93,8 @@ class Offloader:
         self._after = None if after is None else OffloadAfter.parse(after)
         view = self._port.view
         self._name, self._log_id = view.log, view.log_id
-        self.folder.exists()
+        if len(self.folder.url) > _URL_MAX:
+            raise ValueError(f"the URL of the log's folder has more than {_URL_MAX} characters")
 
     @property
     def folder(self) -> Location:
@@ -132,6 +136,7 @@ class Offloader:
         port, steps = self._port, self._steps
         drive(port.refresh())
         files = drive(steps.files(port.deadline()))
+        drive(steps.reclaim(port.deadline()))
         folder = self.folder
         here = folder.url.partition("?")[0]
         if any(file.url.startswith(here) for file in files) and not folder.exists():
@@ -203,7 +208,7 @@ class Offloader:
         file = _record(stripe, place.url, written)
         try:
             recorded = drive(steps.record(file, port.deadline()))
-        except LogNotFound:
+        except (LogNotFound, ValueError):  # certainly not recorded
             incoming.remove()
             raise
         if not recorded:
@@ -237,8 +242,8 @@ class Offloader:
             place.incoming.move_to(place)
         if place.size() != file.size or (check and place.checksum() != file.checksum):
             if file.state < _PLACED:
+                drive(steps.forget(file, port.deadline()))  # refused if it was placed meanwhile
                 stripe_files.remove(file)
-                drive(steps.forget(file, port.deadline()))
                 return None
             raise CorruptEntry(f"{file.url} is missing or damaged", hint=_KEPT)
         if file.state < _PLACED:

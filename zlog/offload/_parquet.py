@@ -35,7 +35,8 @@ from zlog.view import FileSegment, Stripe, StripeFile
 
 SEGMENT_ROWS = 1 << 17
 SEGMENT_BYTES = 32 << 20
-"""When a row group is full. Readers fetch and keep whole row groups."""
+SEGMENTS_MAX = 4096
+"""When a row group is full, and how many there can be. Readers fetch and keep whole row groups."""
 
 _VERSION = 1
 _ABOUT, _GAPS = b"zlog", b"zlog.gaps."
@@ -138,7 +139,7 @@ class _Segment(NamedTuple):
 def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Iterator[_Segment]:
     rows: list[list[Any]] = [[] for _ in schema(macs=macs)]
     gaps: list[list[Any]] = []
-    size, end = 0, stripe.start
+    size, end, made = 0, stripe.start, 1
 
     def segment() -> _Segment:
         times = [each & _MASK for each in rows[1]]
@@ -155,10 +156,12 @@ def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Itera
             continue
         begin = 0
         while begin < len(piece.entries):
-            some = piece.entries[begin : begin + SEGMENT_ROWS - len(rows[0])]
+            space = SEGMENT_ROWS - len(rows[0]) if made < SEGMENTS_MAX else SEGMENT_ROWS
+            some = piece.entries[begin : begin + space]
             sizes = [*accumulate(map(len, some), initial=size)]
-            count = bisect_right(sizes, SEGMENT_BYTES) - 1
+            count = bisect_right(sizes, SEGMENT_BYTES) - 1 if made < SEGMENTS_MAX else len(some)
             if count < 1 and rows[0]:
+                made += 1
                 yield segment()
                 rows, gaps, size = [[] for _ in rows], [], 0
                 continue
