@@ -34,7 +34,7 @@ class ParquetFiles:
             source, metadata=footer, pre_buffer=True, page_checksum_verification=True
         )
         if footer is None:
-            check(opened.metadata, file, place.parent.name)
+            check(opened.metadata, file, Location.of(file.url).parent.name)
             if len(self._footers) >= _FOOTERS_MAX:
                 self._footers.clear()
             self._footers[file.url] = opened.metadata
@@ -45,18 +45,25 @@ class ParquetFiles:
         return self._reading(file, number, partial(pieces_of, form=form))
 
     def _reading(
-        self, file: StripeFile, number: int, read: Callable[[pq.ParquetFile, StripeFile, int], T]
+        self,
+        file: StripeFile,
+        number: int,
+        read: Callable[[pq.ParquetFile, StripeFile, int], T],
+        place: Location | None = None,
     ) -> T:
-        place = Location.of(file.url)
+        place = place or Location.of(file.url)
         try:
             with self._open(place, file) as opened:
                 return read(opened, file, number)
         except Exception as error:  # damage can make the parser raise almost any error
             raise _explained(error, place, file) from error
 
-    def check(self, file: StripeFile) -> None:
-        """Open a file, without reading its entries. Raises as :meth:`read` does."""
-        self._reading(file, 0, lambda *_: None)
+    def check(self, file: StripeFile, place: Location | None = None) -> None:
+        """Open a file, which may be at another place, without reading its entries.
+
+        Raises as :meth:`read` does.
+        """
+        self._reading(file, 0, lambda *_: None, place)
 
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """See :meth:`zlog.extension.StripeFiles.columns`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,10 +46,14 @@ class Location:
             OSError: the connection failed.
         """
         if "://" not in url:
+            if re.match(r"[a-z0-9]+:", url):
+                raise ValueError(f"{url!r} is neither a path nor a URL, which has ://")
             url = Path(url).absolute().as_uri()
         elif "@" in urlsplit(url).netloc and not url.startswith("hdfs:"):
             raise ValueError("the URL has credentials; set them in the environment instead")
         system, path = _open(url)
+        if "\0" in path:
+            raise ValueError(f"{url} has a NUL character")
         return cls(system, path, url)
 
     def folder_of(self, log: str, log_id: int) -> Location:

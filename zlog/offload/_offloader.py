@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import zlog
-from zlog.errors import CorruptEntry, LogNotFound, NotWritten, StoreUnavailable, ZlogError
+from zlog.errors import (
+    ClassNotLoaded,
+    CorruptEntry,
+    LogNotFound,
+    NotWritten,
+    StoreUnavailable,
+    ZlogError,
+)
 from zlog.extension import (
     OffloadAfter,
     StripeFile,
@@ -136,7 +143,9 @@ class Offloader:
         port, steps = self._port, self._steps
         drive(port.refresh())
         files = drive(steps.files(port.deadline()))
-        drive(steps.reclaim(port.deadline()))
+        if port.view.offloads:
+            with suppress(ClassNotLoaded):  # a client that may trim does this
+                drive(steps.reclaim(port.deadline()))
         folder = self.folder
         here = folder.url.partition("?")[0]
         if any(file.url.startswith(here) for file in files) and not folder.exists():
@@ -193,6 +202,8 @@ class Offloader:
             incoming.sync()
             if incoming.size() != written.size or incoming.checksum() != written.checksum:
                 raise OSError(f"{incoming.url} differs from what was written")
+            file = _record(stripe, place.url, written)
+            stripe_files.check(file, incoming)  # PyArrow limits the size of a file's metadata
         except BaseException as error:
             with suppress(OSError):
                 incoming.remove()
@@ -205,7 +216,6 @@ class Offloader:
                 if isinstance(error, CorruptEntry)
                 else error.hint,
             ) from error
-        file = _record(stripe, place.url, written)
         try:
             recorded = drive(steps.record(file, port.deadline()))
         except (LogNotFound, ValueError):  # certainly not recorded

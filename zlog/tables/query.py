@@ -10,7 +10,8 @@ from io import StringIO
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from zlog import Columns, InvalidTag, Log, Match, distribution
+from zlog import Columns, GapKind, InvalidTag, Log, Match, distribution
+from zlog.extension import no_entry
 
 try:
     import duckdb
@@ -41,6 +42,9 @@ _Ranges = Mapping[str, tuple[int, int]]
 """For some columns, the values ``[low, high)`` that a filter may select. Times are in µs."""
 
 _ALL = (0, _END)
+
+_HIDING = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+"""Gaps that may hide an entry, so that a query cannot answer without them."""
 
 
 class _Rows(NamedTuple):
@@ -78,14 +82,18 @@ class _Rows(NamedTuple):
         if required and (tags is None or match == "all"):
             tags, match = {*required, *(tags or ())}, "all"
         try:
-            yield from log.read_columns(
+            for window in log.read_columns(
                 start,
                 max(start, end),
                 with_data="data" in columns,
                 with_tags="tags" in columns,
                 tags=tags,
                 match=match,
-            )
+            ):
+                for gap in window.gaps:
+                    if gap.kind in _HIDING:
+                        raise no_entry(gap, log.name)
+                yield window
         except InvalidTag:  # no entry can have the tags that the filter requires
             return
 
