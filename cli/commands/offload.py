@@ -48,6 +48,14 @@ _PRIORITY = 10
     " log option offload_after, or nothing]",
 )
 @click.option("--keep-lost", is_flag=True, help="Offload lost positions as gaps.")
+@click.option(
+    "--pause",
+    type=click.FloatRange(0, 100),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to sleep for each second of work, so that other clients are slowed down less.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Offload stripes as they end, until stopped.")
 @interval_option(60.0, "With --follow, seconds between two searches for ended stripes.")
 @pass_session
@@ -58,6 +66,7 @@ def offload(
     to: str | None,
     after: str | None,
     keep_lost: bool,
+    pause: float,
     follow: bool,
     interval: float,
 ) -> None:
@@ -79,7 +88,7 @@ def offload(
     os.setpriority(os.PRIO_PROCESS, 0, max(_PRIORITY, os.getpriority(os.PRIO_PROCESS, 0)))
     with terminable(), session.open_log(log) as opened:
         with usage_errors():
-            offloader = Offloader(opened, to, after=after, keep_lost=keep_lost)
+            offloader = Offloader(opened, to, after=after, keep_lost=keep_lost, pause=pause)
         while True:
             try:
                 _run(offloader, log)

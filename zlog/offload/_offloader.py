@@ -79,6 +79,8 @@ class Offloader:
         after: which stripes to offload: an age, such as ``7d``, or a size to keep in objects, such
             as ``100GiB``. The default is the log option ``offload_after``, or all ended stripes.
         keep_lost: whether to offload stripes with lost positions. They stay lost.
+        pause: how many seconds to sleep for each second of reading and writing, so that other
+            clients of the store are slowed down less.
 
     Raises:
         ValueError: ``to`` is not given, or PyArrow does not support it, or ``after`` is invalid.
@@ -91,12 +93,14 @@ class Offloader:
         *,
         after: str | None = None,
         keep_lost: bool = False,
+        pause: float = 0.0,
     ) -> None:
         self._log = log
         self._port = ThreadPort(log)
         self._steps = self._port.stripe_offload()
         self._keep_lost = keep_lost
         self._to = to
+        self._pause = pause
         self._after = None if after is None else OffloadAfter.parse(after)
         view = self._port.view
         self._name, self._log_id = view.log, view.log_id
@@ -196,7 +200,7 @@ class Offloader:
         incoming = place.incoming
         incoming.parent.system.create_dir(incoming.parent.path)
         try:
-            pieces = _Pieces(steps.pieces(stripe, keep_lost=self._keep_lost))
+            pieces = _Pieces(steps.pieces(stripe, keep_lost=self._keep_lost), self._pause)
             with incoming.system.open_output_stream(incoming.path) as stream:
                 written = write(stream, stripe, self._log_id, pieces, macs=view.mac is not None)
             incoming.sync()
@@ -280,12 +284,16 @@ class Offloader:
 class _Pieces:
     """Iterates over the pieces of a stripe."""
 
-    def __init__(self, reader: StripePieces) -> None:
+    def __init__(self, reader: StripePieces, pause: float) -> None:
         self._reader = reader
+        self._pause = pause
 
     def __iter__(self) -> Iterator[Content]:
+        began = time.monotonic()
         while (pieces := drive(self._reader.next())) is not None:
             yield from pieces
+            time.sleep(self._pause * (time.monotonic() - began))
+            began = time.monotonic()
 
 
 def _bounds(stripe: Stripe) -> tuple[int, int]:

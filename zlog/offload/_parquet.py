@@ -246,11 +246,13 @@ def columns_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> Segmen
     else:
         table = schema(macs=False).empty_table().select(COLUMNS)
     (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    positions, timestamps, data, tags = batch.columns
+    positions, times, data, tags = batch.columns
+    times = times.cast(pa.int64())
+    times = pc.if_else(pc.less(times, 0), _MASK >> 1, times)  # as for objects: at most 2^63 - 1
     (_, ends, content), count = data.buffers(), len(data)
     return SegmentColumns(
         _numbers(positions),
-        _numbers(timestamps),
+        _numbers(times),
         memoryview(ends or bytes(4)).cast("B").cast("i")[data.offset : data.offset + count + 1],
         memoryview(content or b""),
         cache(partial(_tags, tags)),
