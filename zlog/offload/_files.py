@@ -63,7 +63,9 @@ class ParquetFiles:
 
         Raises as :meth:`read` does.
         """
+        self._footers.pop(file.url, None)
         self._reading(file, 0, lambda *_: None, place)
+        self._footers.pop(file.url, None)  # so that later damage is noticed
 
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """See :meth:`zlog.extension.StripeFiles.columns`."""
