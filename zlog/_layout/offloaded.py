@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Final, Protocol
 
 from zlog._base.deadline import Deadline
@@ -301,6 +301,7 @@ def check_provider() -> None:
         raise unreadable("a file", str(error.strerror), final=True) from None
 
 
+@cache  # an error is not cached
 def provider() -> StripeFiles:
     """Return the installed reader of stripe files.
 

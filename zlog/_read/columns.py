@@ -55,6 +55,11 @@ class Columns:
         """Return the number of entries."""
         return len(self.positions)
 
+    @property
+    def data_bytes(self) -> int:
+        """The size of the entries' data in bytes; ``data`` may be longer."""
+        return self.offsets[-1] - self.offsets[0]
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the entries as a stream of Arrow. The request for a schema is ignored."""
         return stream_of(iter([self]), self.tags is not None)
@@ -134,7 +139,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         """See :class:`Prefetcher`."""
         if isinstance(window.decoded, ColumnPart):
             own = self._cut(window.decoded, window.start, window.end)
-            return [own], own.offsets[-1] - own.offsets[0], window.end
+            return [own], own.data_bytes, window.end
         if not window.parts:
             return [], 0, window.end
         if window.found is None:
@@ -223,7 +228,7 @@ def _columns_of(
             )
             gaps += in_order(found, apart=True)
         result.append(Columns(positions, timestamps, offsets, data, gaps, tags))
-        data_bytes += len(result[-1].data)
+        data_bytes += result[-1].data_bytes
     return result, data_bytes
 
 

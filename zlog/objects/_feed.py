@@ -84,7 +84,7 @@ class Feed:
             cheaper = positions < own * _SELECTED // 2
         else:
             offsets = [(each.columns.offsets, each.rows) for each in found]
-            data = sum(ends[-1] - ends[0] for ends, _ in offsets)
+            data = sum(each.columns.data_bytes for each in found)
             mine = sum(ends[i + 1] - ends[i] for ends, rows in offsets for i in rows)
             cheaper = own * _SELECTED < positions - own + (data - mine) // _BYTES
         if cheaper:

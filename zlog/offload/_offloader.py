@@ -177,7 +177,8 @@ class Offloader:
                 if above >= after.bytes:
                     yield from stripes[:count]
                     break
-                above += self._log.stat(*_bounds(stripes[count - 1])).bytes
+                last = stripes[count - 1]
+                above += self._log.stat(last.start, last.end).bytes
             return
         oldest = time.time() - after.seconds
         for each in stripes:
@@ -200,7 +201,7 @@ class Offloader:
         incoming = place.incoming
         incoming.parent.system.create_dir(incoming.parent.path)
         try:
-            pieces = _Pieces(steps.pieces(stripe, keep_lost=self._keep_lost), self._pause)
+            pieces = _pieces(steps.pieces(stripe, keep_lost=self._keep_lost), self._pause)
             with incoming.system.open_output_stream(incoming.path) as stream:
                 written = write(stream, stripe, self._log_id, pieces, macs=view.mac is not None)
             incoming.sync()
@@ -281,23 +282,13 @@ class Offloader:
                 (incoming / info.base_name).remove()
 
 
-class _Pieces:
-    """Iterates over the pieces of a stripe."""
-
-    def __init__(self, reader: StripePieces, pause: float) -> None:
-        self._reader = reader
-        self._pause = pause
-
-    def __iter__(self) -> Iterator[Content]:
+def _pieces(reader: StripePieces, pause: float) -> Iterator[Content]:
+    """Yield the pieces of a stripe."""
+    began = time.monotonic()
+    while (pieces := drive(reader.next())) is not None:
+        yield from pieces
+        time.sleep(pause * (time.monotonic() - began))
         began = time.monotonic()
-        while (pieces := drive(self._reader.next())) is not None:
-            yield from pieces
-            time.sleep(self._pause * (time.monotonic() - began))
-            began = time.monotonic()
-
-
-def _bounds(stripe: Stripe) -> tuple[int, int]:
-    return stripe.start, stripe.end
 
 
 def _record(stripe: Stripe, url: str, written: Written) -> StripeFile:

@@ -229,7 +229,7 @@ class TableTail:
                 batches.append(_batch(columns, stripes))
                 at = columns.positions[-1] + 1
             gaps += columns.gaps
-            size += len(columns.data)
+            size += columns.data_bytes
             if size >= self.bytes_max or not self._stops.empty():
                 break
         else:
