@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import zlog
@@ -12,7 +14,7 @@ import zlog
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _SCHEMES: Mapping[str, str] = {"s3": "s3a"}
 """Names of file systems in Hadoop that differ from those in PyArrow."""
@@ -39,7 +41,8 @@ def read(spark: SparkSession, store: str, log: str, *, tags: bool = False) -> Da
         zlog.ZlogError: the log cannot be opened.
     """
     with zlog.connect(store) as opened, zlog.Log.open(opened, log) as handle:
-        first = at = handle.earliest()
+        first, tail = handle.earliest(), handle.tail()
+        at = first
         paths: list[str] = []
         for file in handle.stripe_files():
             if not file.start <= at < file.end:
@@ -47,12 +50,13 @@ def read(spark: SparkSession, store: str, log: str, *, tags: bool = False) -> Da
             paths.append(_path(file.url))
             at = file.end
     columns = ["position", "timestamp", "data", *["tags"] * tags]
-    source = spark.read.format("zlog").options(store=store, log=log, includeTags=tags)
-    rest = source.option("startingPosition", at).load().select(*columns)
-    if not paths:
-        return rest
-    files = spark.read.parquet(*paths).where(f.col("position") >= first)
-    return files.select(*columns).unionByName(rest)
+    parts: list[DataFrame] = []
+    if paths:
+        parts.append(spark.read.parquet(*paths).where(f.col("position") >= first))
+    if at < tail or not paths:
+        source = spark.read.format("zlog").options(store=store, log=log, includeTags=tags)
+        parts.append(source.option("startingPosition", at).load())
+    return reduce(DataFrame.union, (part.select(*columns) for part in parts))
 
 
 def _path(url: str) -> str:
