@@ -213,7 +213,7 @@ class View:
         log_id: a random 64-bit number. A log that is removed and created again gets another id.
         sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT``,
             ``tls://HOST:PORT`` or ``store:`` (shared through the embedded store). Empty if writers
-            find the tail themselves.
+            find the tail themselves, or if the log is ordered by its object.
         stripes: the newest stripes, up to 32, contiguous and ascending. The last one is open. Lower
             positions are in archived stripes (docs/formats/stripe-index.md);
             :meth:`zlog.Log.stripes` returns all stripes.
@@ -222,6 +222,8 @@ class View:
         writer: the only client that may append; None if the log is not exclusive.
         mac: how entries are authenticated; None if they are not.
         offloads: whether ended stripes may be in files instead of objects. It is never unset.
+        ordered: whether the log is ordered by its object: the only object of the live stripe
+            assigns the positions, and the log has no sequencer.
         options: settings that are stored with the log.
         trim_point: positions below it were trimmed when the view was read.
         tail_floor: a lower bound of the tail, from when the view was read. In an earlier epoch a
@@ -244,6 +246,7 @@ class View:
     writer: ExclusiveWriter | None = None
     mac: EntryMac | None = None
     offloads: bool = False
+    ordered: bool = False
     offloaded: int = 0
 
     @property
@@ -319,7 +322,7 @@ class View:
             f"View(epoch={self.epoch}, log={self.log!r}, log_id={self.log_id:#018x},"
             f" sequencer={self.sequencer!r}, stripes={self.stripes!r}, removed={self.removed},"
             f" read_only={self.read_only}, writer={self.writer!r}, mac={self.mac!r},"
-            f" offloads={self.offloads}, options={dict(self.options)},"
+            f" offloads={self.offloads}, ordered={self.ordered}, options={dict(self.options)},"
             f" trim_point={self.trim_point}, tail_floor={self.tail_floor})"
         )
 
@@ -343,6 +346,7 @@ class View:
             [] if self.writer is None else [_encode_writer(self.writer)],
             macs,
             self.offloads,
+            self.ordered,
             self.further,
         )
 
@@ -374,6 +378,7 @@ class View:
             writer=_decode_writer(view.writer[0]) if view.writer else None,
             mac=EntryMac(mac.key_id.hex(), mac.algorithm, mac.further) if mac else None,
             offloads=view.offloads,
+            ordered=view.ordered,
         )
 
 

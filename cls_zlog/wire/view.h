@@ -76,6 +76,7 @@ struct View {
   std::vector<ExclusiveWriter> writer;  // at most one; none: any client may append
   std::vector<EntryMac> mac;            // at most one; none: entries have no MACs
   bool offloads = false;                // ended stripes may be in files (head/offloads.h)
+  bool ordered = false;                 // the live stripe's only object assigns positions
   wire::Further further;
 
   ZLOG_FIELDS(v) {
@@ -89,6 +90,7 @@ struct View {
     v("writer", writer, wire::at_most(1).since(2).heed());
     v("mac", mac, wire::at_most(1).since(3).heed());
     v("offloads", offloads, wire::any().since(4).heed());
+    v("ordered", ordered, wire::any().since(5).heed());
   }
   bool valid() const;
 
@@ -98,6 +100,8 @@ struct View {
 
 inline bool View::valid() const {
   if (stripes.empty() || stripes.back().end != limits::end_open) return false;
+  const bool one_object = stripes.back().width == 1 && sequencer.empty();
+  if (ordered && !(one_object && writer.empty() && mac.empty())) return false;
   const Stripe* previous = nullptr;
   for (const Stripe& stripe : stripes) {
     if (stripe.id > epoch) return false;

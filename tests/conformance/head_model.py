@@ -354,11 +354,16 @@ class HeadModel(ProducersModel):
 
 
 def well_formed(view: View) -> bool:
-    """Stripes ascend without a gap, the last is open, and every width is within the limits."""
+    """Stripes ascend without a gap, the last is open, and every width is within the limits.
+
+    The live stripe of an ordered view has one object, which alone assigns positions.
+    """
     stripes = view.stripes
     if view.epoch < 1:
         return False
     if not 1 <= len(stripes) <= VIEW_STRIPES_MAX or stripes[-1].end != OPEN_END:
+        return False
+    if view.ordered and (view.sequencer or view.writer or view.mac or stripes[-1].width != 1):
         return False
     joined = all(a.end == b.start and a.id < b.id for a, b in pairwise(stripes))
     return joined and all(_sound(stripe, view) for stripe in stripes)

@@ -70,6 +70,7 @@ class View:
     writer: tuple[Any, ...] = ()
     mac: tuple[Any, ...] = ()
     offloads: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ def _show_view(view: View) -> str:
     parts = [f"epoch={view.epoch} log_id={view.log_id}"]
     parts += ["removed"] if view.removed else []
     parts += ["offloads"] if view.offloads else []
+    parts += ["ordered"] if view.ordered else []
     parts += [f"sequencer={view.sequencer}"] if view.sequencer else []
     parts += [f"option.{key}={value}" for key, value in view.options.items()]
     return " ".join([*parts, *map(_show_stripe, view.stripes)])

@@ -18,6 +18,7 @@ from zlog._native.replies import decode_read, fullest
 from zlog._native.writes import encode_write
 
 from . import golden, hostile, replies, requests, wire
+from .head_model import well_formed
 from .messages import METHODS, STRUCTS, request
 from .model import POSITION_MAX, UNITS
 from .objects import Store, Stripe
@@ -272,7 +273,7 @@ VIEWS = st.builds(
     removed=st.booleans(),
     sequencer=st.sampled_from(["", "store:", "tcp://host:1"]),
     stripes=st.sampled_from(UNITS).map(
-        lambda stripe_unit: (StripeView(1, 0, OPEN_END, 4, stripe_unit),)
+        lambda stripe_unit: (StripeView(1, 0, OPEN_END, 1, stripe_unit),)
     ),
     options=st.dictionaries(
         st.text("abc.", min_size=1, max_size=5), st.text("xyzü", max_size=5), max_size=4
@@ -285,7 +286,8 @@ VIEWS = st.builds(
         st.tuples(st.integers(0, 255), st.binary(min_size=16, max_size=16)), max_size=1
     ).map(tuple),
     offloads=st.booleans(),
-)
+    ordered=st.booleans(),
+).filter(well_formed)
 
 
 @given(view=VIEWS)
@@ -297,10 +299,11 @@ def test_views_round_trip(view: View) -> None:
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     writer = [(*each, b"") for each in view.writer]
     mac = [(*each, b"") for each in view.mac]
-    rest = view.options, view.read_only, writer, mac, view.offloads, b""
+    rest = view.options, view.read_only, writer, mac, view.offloads, view.ordered, b""
     assert fields == (*head, stripes, *rest)
-    compat = 4 if view.offloads else 3 if mac else 2 if view.read_only or writer else 1
-    assert data[:2] == bytes([4, compat])
+    needs = [(view.ordered, 5), (view.offloads, 4), (mac, 3), (view.read_only or writer, 2)]
+    compat = next((version for needed, version in needs if needed), 1)
+    assert data[:2] == bytes([5, compat])
 
 
 def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:

@@ -35,7 +35,7 @@ class HeadMachine(Machine):
         self.both("epoch_next")
         self.both("create", "log", LOG_ID)
         for _ in range(views):
-            self.propose(10, 0, True, "", "none", 1, offloads=True)
+            self.propose(10, 0, True, "", "none", 1, offloads=True, ordered=False)
 
     @rule(happens=st.integers(0, 4))
     def create(self, happens: int) -> None:
@@ -62,6 +62,7 @@ class HeadMachine(Machine):
         flaw=st.sampled_from(["none"] * 6 + FLAWS),
         removed=st.integers(0, 12),
         offloads=st.booleans(),
+        ordered=st.sampled_from([False] * 5 + [True]),
     )
     def propose(
         self,
@@ -72,6 +73,7 @@ class HeadMachine(Machine):
         flaw: str,
         removed: int,
         offloads: bool,
+        ordered: bool,
     ) -> None:
         """The next view, reconfigured or not, perhaps with one flaw; in an epoch of its own."""
         if flaw != "epoch":
@@ -79,7 +81,7 @@ class HeadMachine(Machine):
             self.both("epoch_next", 0 if flaw == "unannounced" else width)
         view = self._next_view(cut, drop, grow)
         view = replace(view, sequencer=sequencer, removed=removed == 0)
-        view = replace(view, offloads=view.offloads or offloads)
+        view = replace(view, offloads=view.offloads or offloads, ordered=ordered)
         base = self.model.newest + (1 if flaw == "base" else 0)
         self.both("view_propose", base, _spoil(view, flaw))
 

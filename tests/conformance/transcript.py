@@ -56,7 +56,7 @@ epoch_next [WIDTH] [above=N]
 epoch_read
 tail_raise EPOCH TAIL [log_id=ID]
 trim_point_raise POSITION [past_cursors] [log_id=ID]
-view_propose BASE STRIPES epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [offloads] [option.KEY=VALUE]
+view_propose BASE STRIPES epoch=E [log_id=ID] [sequencer=ADDRESS] [removed] [offloads] [ordered] [option.KEY=VALUE]
 view_read FROM_EPOCH [count=N] [latest]
 head_remove EPOCH
 stripes_read POSITION [log_id=ID] [count=N]
