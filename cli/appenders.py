@@ -19,11 +19,17 @@ def who_appends(view: View) -> str:
     return view.writer.name or view.writer.id
 
 
+BY_OBJECT = "ordered by its object"
+"""Appears instead of a sequencer."""
+
+
 def position_source(view: View) -> str:
     """Return the source of a log's positions, or why there is none, as a column of a table."""
     if view.writer is not None:
         return f"writer {view.writer.name or view.writer.id}"
-    return view.sequencer or ("read-only" if view.read_only else "-")
+    if view.read_only:
+        return "read-only"
+    return BY_OBJECT if view.ordered else view.sequencer or "-"
 
 
 def since(writer: ExclusiveWriter) -> str:
@@ -35,7 +41,7 @@ def appender_fields(view: View) -> dict[str, object]:
     """Return the clients that may append to a log, for JSON."""
     writer = view.writer
     named = writer and {"name": writer.name, "id": writer.id, "since": iso(_taken(writer))}
-    return {"read_only": view.read_only, "writer": named}
+    return {"ordering": view.ordering, "read_only": view.read_only, "writer": named}
 
 
 def _taken(writer: ExclusiveWriter) -> datetime:

@@ -14,6 +14,7 @@ from zlog.limits import (
     COMPRESSIONS,
     ENTRY_BYTES_MAX,
     HOLE_TIMEOUT_SECONDS,
+    ORDERINGS,
     POSITION_MAX,
     STRIPE_UNIT_MAX,
     WIDTH_MAX,
@@ -247,6 +248,12 @@ def _hole_timeout(text: str) -> Callable[[F], F]:
 
 
 stripe_options = together(
+    click.option(
+        "--ordering",
+        type=click.Choice(ORDERINGS),
+        help="What assigns positions: a sequencer, or the only object of the live stripe. With"
+        " 'object', the width is 1.  [default: sequencer]",
+    ),
     click.option(
         "--stripe-bytes",
         type=_some_bytes,

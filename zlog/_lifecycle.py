@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -12,14 +11,14 @@ from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
 from zlog._base.monitor import explain
 from zlog._base.names import head_object, wake_object
-from zlog._base.options import MIRROR_OF, has_retention
+from zlog._base.options import has_retention
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head, HeadState
 from zlog._catalog.rights import check_removal
 from zlog._layout.offloaded import check_provider
 from zlog._layout.stripe_objects import discard, make, remove, remove_all
-from zlog._layout.views import Change, activate_shared, backoff, change_view
+from zlog._layout.views import Change, activate_shared, backoff, change_view, sequencer_of
 from zlog._positions.notifications import remove_wake_object
 from zlog._templates import with_template
 from zlog.errors import (
@@ -111,13 +110,15 @@ async def _first_view(
         epoch=0,
         log=name,
         log_id=log_id,
-        sequencer=sequencer_of(io, options),
+        sequencer="",
         stripes=(),
         options=MappingProxyType(options),
         mac=new.mac,
+        ordered=bool(new.ordered),
     )
+    view = replace(view, sequencer=sequencer_of(io, view))
     tried, above = list[View](), 0
-    width = WIDTH_DEFAULT if new.width is None else new.width
+    width = new.width or (1 if view.ordered else WIDTH_DEFAULT)
     stripe_unit = default_stripe_unit(io.store) if new.stripe_unit is None else new.stripe_unit
     accepted: bool | None = None
     try:
@@ -148,12 +149,6 @@ async def _first_view(
             await remove_log(io, name, deadline)
             raise
     return view
-
-
-def sequencer_of(io: Io, options: Mapping[str, str]) -> str:
-    """Return the sequencer's address for a new log. A mirror has none, so its address is empty."""
-    shared = MIRROR_OF not in options and io.store.sequencer() is not None
-    return SHARED_ADDRESS if shared else ""
 
 
 async def find_log(io: Io, name: str, deadline: Deadline) -> View:

@@ -53,6 +53,7 @@ class Template:
         pattern: a shell pattern, such as ``web-*``.
         width, stripe_unit: the striping; None means the default.
         options: the other settings, with the retention, as in :attr:`zlog.View.options`.
+        ordering: what assigns positions; None means the default.
 
     Raises ValueError or TypeError if a value is invalid.
     """
@@ -61,10 +62,11 @@ class Template:
     width: int | None = None
     stripe_unit: int | None = None
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    ordering: str | None = None
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
-        LogOptions(self.width, self.stripe_unit)  # checks them
+        LogOptions(self.width, self.stripe_unit, ordering=self.ordering)  # checks them
         check_options(self.options)
         check_unreserved(self.options)
         if FROM_TEMPLATE in self.options:
@@ -75,12 +77,19 @@ class Template:
     @property
     def settings(self) -> dict[str, str]:
         """All settings by name, as text."""
-        return {**self.options, **_texts(self.width, self.stripe_unit)}
+        width = 1 if self.ordering == "object" else self.width
+        return {**self.options, **_texts(width, self.stripe_unit, self.ordering)}
+
+    def suited(self, ordering: str | None) -> Template:
+        """Return the template for a log of this ordering, without a width if it can only be 1."""
+        return replace(self, width=None) if ordering == "object" else self
 
     def encode(self) -> str:
         """Return the template as JSON."""
         fields = {"pattern": self.pattern, "width": self.width, "stripe_unit": self.stripe_unit}
-        return json.dumps({**fields, "options": dict(self.options)}, ensure_ascii=False)
+        ordering = {} if self.ordering is None else {"ordering": self.ordering}
+        found = {**fields, "options": dict(self.options), **ordering}
+        return json.dumps(found, ensure_ascii=False)
 
     @classmethod
     def decode(cls, text: str | None) -> Template | None:
@@ -88,7 +97,8 @@ class Template:
         with suppress(ValueError, TypeError, KeyError):
             found = json.loads(text or "")
             options = MappingProxyType(dict(found["options"]))
-            return cls(found["pattern"], found["width"], found["stripe_unit"], options)
+            striping = found["width"], found["stripe_unit"]
+            return cls(found["pattern"], *striping, options, found.get("ordering"))
         return None
 
     def changes(self, view: View) -> LogOptions:
@@ -98,7 +108,7 @@ class Template:
         """
         gone = {k: None for k, v in recorded(view).options.items() if view.options.get(k) == v}
         options = {**gone, **self.options, FROM_TEMPLATE: self.encode()}
-        return LogOptions(self.width, self.stripe_unit, options=options)
+        return LogOptions(self.width, self.stripe_unit, options=options, ordering=self.ordering)
 
 
 def recorded(view: View) -> Template:
@@ -110,12 +120,12 @@ def settings_in(view: View) -> dict[str, str]:
     """Return the settings of a log by name, as text."""
     live = view.live_stripe
     own = {key: value for key, value in view.options.items() if key not in _SHOWN_APART}
-    return {**own, **_texts(live.width, live.stripe_unit)}
+    return {**own, **_texts(live.width, live.stripe_unit, view.ordering)}
 
 
-def _texts(width: int | None, stripe_unit: int | None) -> dict[str, str]:
-    striping = {"width": width, "stripe_unit": stripe_unit}
-    return {key: str(value) for key, value in striping.items() if value is not None}
+def _texts(width: int | None, stripe_unit: int | None, ordering: str | None) -> dict[str, str]:
+    layout = {"width": width, "stripe_unit": stripe_unit, "ordering": ordering}
+    return {key: str(value) for key, value in layout.items() if value is not None}
 
 
 async def read_templates(io: Io, deadline: Deadline) -> list[Template]:
@@ -161,17 +171,20 @@ async def with_template(io: Io, name: str, new: LogOptions, deadline: Deadline) 
     template = await template_of(io, name, deadline)
     if template is None:
         return new
+    template = template.suited(new.ordering or template.ordering)
     used = replace(
         template,
         width=template.width if new.width is None else None,
         stripe_unit=template.stripe_unit if new.stripe_unit is None else None,
         options={key: value for key, value in template.options.items() if key not in own},
+        ordering=template.ordering if new.ordering is None else None,
     )
     return replace(
         new,
         width=new.width if used.width is None else used.width,
         stripe_unit=new.stripe_unit if used.stripe_unit is None else used.stripe_unit,
         options={**used.options, **own, FROM_TEMPLATE: used.encode()},
+        ordering=new.ordering or used.ordering,
     )
 
 

@@ -164,7 +164,8 @@ class SequenceDiffers(ZlogError):
 class AppendRefused(ZlogError):
     """The log refuses appends from this client.
 
-    The log is read-only, belongs to another exclusive writer, or is a mirror of another log.
+    The log is read-only, belongs to another exclusive writer, or is a mirror of another log. Or the
+    client asked to be the exclusive writer of a log that is ordered by its object.
     """
 
     hint = (

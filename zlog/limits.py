@@ -34,6 +34,9 @@ STRIPE_UNIT_DEFAULT = 256
 STRIPE_UNIT_MAX = 1 << codes.UNIT_SHIFT_MAX
 """The largest stripe unit."""
 
+ORDERINGS = ("sequencer", "object")
+"""What assigns the positions of a log: a sequencer, or the live stripe's only object."""
+
 COMPRESSIONS = ("none", "zstd", "lz4")
 """How the data of a log can be compressed."""
 

@@ -105,6 +105,7 @@ class LogOverview:
         width: the number of stripe objects in the live stripe.
         stripe_unit: the number of consecutive positions in one object of the live stripe.
         sequencer: the sequencer's address; empty if writers find the tail themselves.
+        ordering: ``object`` if the log is ordered by its object, else ``sequencer``.
         writer: the name of the exclusive writer; empty if the log is not exclusive.
         mirror: whether the log accepts entries only from its source.
         read_only: whether the log refuses all appends.
@@ -124,6 +125,7 @@ class LogOverview:
     width: int = 0
     stripe_unit: int = 0
     sequencer: str = ""
+    ordering: str = "sequencer"
     writer: str = ""
     mirror: bool = False
     read_only: bool = False
@@ -255,6 +257,7 @@ async def _see(io: Io, name: str, content: bool, timeout: float | None) -> LogOv
         width=view.live_stripe.width,
         stripe_unit=view.live_stripe.stripe_unit,
         sequencer=view.sequencer,
+        ordering=view.ordering,
         writer="" if view.writer is None else view.writer.name,
         mirror=view.mirror,
         read_only=view.read_only,

@@ -250,6 +250,11 @@ class View:
     offloaded: int = 0
 
     @property
+    def ordering(self) -> str:
+        """The log's setting ``ordering``: ``object`` or ``sequencer``."""
+        return "object" if self.ordered else "sequencer"
+
+    @property
     def mirror(self) -> bool:
         """Whether the log is a mirror, which takes no appends. Its tail is its tail floor."""
         return MIRROR_OF in self.options

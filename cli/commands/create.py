@@ -21,6 +21,7 @@ from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
     zlog create orders
     zlog --store ceph://logs create orders --width 16
     zlog create orders --compression zstd
+    zlog create orders --ordering object           # conditional appends in one round trip
     head -c 32 /dev/urandom > key && zlog create orders --mac-key-file key
     """,
 )

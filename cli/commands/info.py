@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from zlog import Log, LogStat, Store, View
-from zlog.cli.appenders import position_source, since, who_appends
+from zlog.cli.appenders import BY_OBJECT, position_source, since, who_appends
 from zlog.cli.command import Command
 from zlog.cli.commands.ls import log_fields
 from zlog.cli.output import Output, labelled, subject
@@ -88,7 +88,7 @@ def _rows(stat: LogStat, view: View, store: Store, folders: list[str]) -> list[t
 def _settings(found: list[Setting]) -> Iterator[tuple[str, str]]:
     for name, value, origin, pattern in found:
         if origin != "default":
-            label = name if name in ("width", "stripe_unit") else f"option {name}"
+            label = name if name in ("width", "stripe_unit", "ordering") else f"option {name}"
             yield label, f"{value} ({f'template {pattern!r}' if pattern else origin})"
     rest = [each for each in found if each.origin == "default" and each.value is not None]
     yield "defaults", ", ".join(f"{each.name} {each.value}" for each in rest)
@@ -128,6 +128,8 @@ def _sequencer(view: View) -> str:
         return who_appends(view)
     if view.writer is not None:
         return "none: its writer grants positions"
+    if view.ordered:
+        return f"none: {BY_OBJECT}"
     if not view.sequencer:
         return "none: writers find the tail themselves"
     if view.sequencer == "store:":

@@ -20,6 +20,7 @@ from zlog.cli.several import each_log
     zlog reconfigure orders --width 16
     zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
     zlog reconfigure orders --compression zstd     # for new entries
+    zlog reconfigure orders --ordering object      # no sequencer, and width 1
     zlog reconfigure orders --roll                 # a new stripe of the same width
     zlog reconfigure orders --rescue               # a new stripe where the entries end
     zlog reconfigure --match 'web-*' --compression zstd
@@ -52,7 +53,7 @@ def reconfigure(
     hole_timeout: zlog.Timeout,
     **changes: Any,
 ) -> None:
-    """Change a log's width, stripe unit or settings while it is in use.
+    """Change a log's ordering, striping or settings while it is in use.
 
     The change delays appends by a few milliseconds, and existing entries stay where they are.
     Repeating the command has no further effect, except that --roll starts a new stripe each time.
@@ -67,7 +68,8 @@ def reconfigure(
         if rescue or (roll and view.live_stripe == before.live_stripe):
             view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:
-            stripes = changes["width"] is not None or changes["stripe_unit"] is not None
+            asked = (changes[name] for name in ("width", "stripe_unit", "ordering"))
+            stripes = any(each is not None for each in asked)
             again = "; --roll starts a new stripe anyway" if stripes else ""
             note(f"it has these settings already{again}")
         elif view.live_stripe == before.live_stripe:
@@ -75,4 +77,7 @@ def reconfigure(
         else:
             stripe = view.live_stripe
             spread = f"width {stripe.width}, stripe unit {stripe.stripe_unit}"
+            if view.ordered != before.ordered:
+                by = "its object" if view.ordered else "a sequencer"
+                spread = f"ordered by {by}, {spread}"
             note(f"{spread} from position {stripe.start} on")

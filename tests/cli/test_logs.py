@@ -65,6 +65,7 @@ def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
         "offloaded": stat.offloaded._asdict(),
         "offload_folders": [],
         "promoted_from": [],
+        "ordering": "sequencer",
         "read_only": False,
         "writer": None,
         "options": {},

@@ -28,7 +28,7 @@ def test_template_is_set_and_used_by_create(inside: Inside, orders: zlog.Log) ->
     shown = {label: value.strip() for label, value in rows}
     assert shown["width"] == "3 (log)"
     assert shown["option compression"] == "zstd (template 'web-*')"
-    assert shown["defaults"].startswith("stripe_unit 256, stripe_bytes ")
+    assert shown["defaults"].startswith("stripe_unit 256, ordering sequencer, stripe_bytes ")
     settings = json.loads(inside.ok("info", "web-1", "--json"))["settings"]
     assert settings["team"] == {"value": "a b", "origin": "template", "pattern": "web-*"}
     inside.ok("template", "rm", "web-*")

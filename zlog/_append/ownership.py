@@ -22,10 +22,9 @@ from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import prefix_end
 from zlog._layout.reclaim import reclaim
-from zlog._layout.views import Edit, with_new_stripe
-from zlog._lifecycle import sequencer_of
+from zlog._layout.views import Edit, sequencer_of, with_new_stripe
 from zlog._positions.positions import check_takes_appends, describe
-from zlog.errors import Fenced, ZlogError
+from zlog.errors import AppendRefused, Fenced, ZlogError
 from zlog.view import ExclusiveWriter, View
 
 
@@ -60,9 +59,10 @@ def _checked_name(name: str | None) -> str:
 async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownership:
     """Make a new writer the only client that appends. The previous writer is fenced.
 
-    Raises TypeError or ValueError if the name is invalid, and AppendRefused if the log is a mirror
-    or read-only. Raises Fenced if another client takes the log at the same time, StoreReadOnly if
-    the store is read-only, and KeyNeeded if the entries have MACs but this client has no key.
+    Raises TypeError or ValueError if the name is invalid, and AppendRefused if the log is a mirror,
+    read-only, or ordered by its object. Raises Fenced if another client takes the log at the same
+    time, StoreReadOnly if the store is read-only, and KeyNeeded if the entries have MACs but this
+    client has no key.
     """
     io = layout.io
     layout.macs.check_key()
@@ -74,6 +74,12 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
     def edit(view: View) -> View:
         if view.writer is None:
             check_takes_appends(view)
+        if view.ordered:
+            raise AppendRefused(
+                f"log {view.log!r} is ordered by its object, so it cannot have an exclusive writer",
+                hint="First let a sequencer order it: `zlog reconfigure LOG --ordering sequencer`,"
+                ' `log.reconfigure(ordering="sequencer")`.',
+            )
         return replace(view, writer=writer, sequencer="")
 
     view = await _change(layout, edit, deadline)
@@ -133,7 +139,8 @@ async def open_to_all(
     def edit(view: View) -> View | None:
         if view.writer is None or (writer is not None and view.writer.id != writer.id):
             return None
-        return replace(view, writer=None, sequencer=sequencer_of(layout.io, view.options))
+        changed = replace(view, writer=None)
+        return replace(changed, sequencer=sequencer_of(layout.io, changed))
 
     return await _change(layout, edit, deadline)
 
@@ -146,8 +153,8 @@ async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> 
             check_takes_appends(view)
         if view.read_only == read_only:
             return None
-        sequencer = "" if read_only else sequencer_of(layout.io, view.options)
-        return replace(view, read_only=read_only, writer=None, sequencer=sequencer)
+        changed = replace(view, read_only=read_only, writer=None)
+        return replace(changed, sequencer=sequencer_of(layout.io, changed))
 
     return await _change(layout, edit, deadline)
 

@@ -8,6 +8,7 @@ from types import EllipsisType
 
 from zlog._base.deadline import Timeout, check_seconds
 from zlog._base.options import HOLE_TIMEOUT, NEVER, check_entry_size, check_options
+from zlog.limits import ORDERINGS
 from zlog.view import EntryMac, check_stripe_unit, check_width
 
 
@@ -22,6 +23,8 @@ class LogOptions:
         width, stripe_unit: the striping of the next stripe.
         options: the user's own options; the value None removes an option.
         hole_timeout: seconds; None means that readers never fill a hole.
+        ordering: what assigns positions, one of ``ORDERINGS``. With ``object``, the next stripe has
+            the width 1, and the entries cannot have MACs.
         mac: how the entries are authenticated. This never changes during the log's life.
 
     Raises:
@@ -36,6 +39,7 @@ class LogOptions:
     options: Mapping[str, str | None] | None = None
     hole_timeout: Timeout = ...
     entry_bytes_max: int | None = None
+    ordering: str | None = None
     mac: EntryMac | None = None
 
     def __post_init__(self) -> None:
@@ -48,6 +52,26 @@ class LogOptions:
         if self.entry_bytes_max is not None:
             check_entry_size(self.entry_bytes_max)
         check_options(self.applied_to({}))
+        if self.ordering not in (None, *ORDERINGS):
+            raise ValueError(
+                "ordering must be 'sequencer', or 'object' for a log whose only object assigns the"
+                f" positions, not {self.ordering!r}"
+            )
+        if self.ordered and self.width not in (None, 1):
+            raise ValueError(
+                f"a log ordered by its object has width 1, not {self.width}; omit the width, or"
+                " let a sequencer order the log"
+            )
+        if self.ordered and self.mac is not None:
+            raise ValueError(
+                "a log ordered by its object cannot have MACs, because a MAC covers the position;"
+                " give no key, or let a sequencer order the log"
+            )
+
+    @property
+    def ordered(self) -> bool | None:
+        """Whether the log's object orders it; None leaves that unchanged."""
+        return None if self.ordering is None else self.ordering == "object"
 
     def applied_to(self, options: Mapping[str, str]) -> dict[str, str]:
         """Return the options that a view has after these changes."""

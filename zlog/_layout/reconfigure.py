@@ -1,4 +1,4 @@
-"""Changes a log's width, stripe unit or options, or starts a new stripe, while it is in use."""
+"""Changes a log's ordering, striping or options, or starts a new stripe, while it is in use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zlog._base.options import check_unreserved, has_retention
 from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
-from zlog._layout.views import Edit, Recount, with_new_stripe
+from zlog._layout.views import Edit, Recount, sequencer_of, with_new_stripe
 from zlog._native import messages
 from zlog._native.replies import decode_read
 from zlog.errors import ZlogError
@@ -29,20 +29,28 @@ _RESCUE_BYTES_MAX = 4 << 20
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Change a log's width, stripe unit or options by making a new view.
+    """Change a log's ordering, width, stripe unit or options by making a new view.
 
     It is safe to repeat a call: if the newest view already has these values, nothing changes.
-    Raises ValueError for an option that only zlog itself may set.
+    Raises ValueError for an option that only zlog itself may set, and if the log cannot have the
+    ordering or the width.
     """
     check_unreserved(changes.options or {})
 
     def edit(view: View) -> View | None:
+        ordered = view.ordered if changes.ordered is None else changes.ordered
+        if ordered:
+            _check_ordered(view, changes.width)
         options = changes.applied_to(view.options)
         wanted = view
         if options != view.options:
             wanted = replace(view, options=MappingProxyType(options))
-        changed = with_new_stripe(wanted, changes.width, changes.stripe_unit)
-        if changed.live_stripe.striping != view.live_stripe.striping:
+        if ordered != view.ordered:
+            wanted = replace(wanted, ordered=ordered, sequencer="")
+            wanted = replace(wanted, sequencer=sequencer_of(layout.io, wanted))
+        width = 1 if ordered else changes.width
+        changed = with_new_stripe(wanted, width, changes.stripe_unit)
+        if ordered != view.ordered or changed.live_stripe.striping != view.live_stripe.striping:
             wanted = changed
         return None if wanted is view else wanted
 
@@ -51,6 +59,24 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
         with contextlib.suppress(ZlogError):  # the list is only a hint
             await layout.directory.retained.add_all([view.log], deadline)
     return view
+
+
+def _check_ordered(view: View, width: int | None) -> None:
+    """Raise ValueError if a log cannot be ordered by its object, or not with this width."""
+    reason = ""
+    if view.mirror:
+        reason = "it is a mirror; first promote it (`zlog access promote LOG`)"
+    elif view.writer is not None:
+        reason = "it has an exclusive writer; first open it to all (`zlog access fence LOG`)"
+    elif view.mac is not None:
+        reason = "its entries have MACs, which cover their positions"
+    if reason:
+        raise ValueError(f"log {view.log!r} cannot be ordered by its object: {reason}")
+    if width not in (None, 1):
+        raise ValueError(
+            f"log {view.log!r} is ordered by its object, so its width is 1, not {width}; let a"
+            " sequencer order it first (`zlog reconfigure LOG --ordering sequencer`)"
+        )
 
 
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:

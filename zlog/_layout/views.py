@@ -8,7 +8,8 @@
 
 A new view may end the live stripe at that tail and start the next one there, if the change requests
 it or the seals show that the live stripe is full. The objects of the new stripe are created before
-the view is proposed, never afterwards.
+the view is proposed, never afterwards. If its object will order the log, it is created at exactly
+that tail, because it assigns the positions from there on.
 
 In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._layout.confirmed`),
 because nothing above an unwritten position was ever confirmed. The next stripe begins there. It is
@@ -208,10 +209,11 @@ async def _try_change(
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
+    early = asked and not wanted.ordered  # such an object must know where the stripe begins
     width, stripe_unit = wanted.live_stripe.striping
     epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
     attempt.stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit)
-    if asked:  # before the writers are stopped
+    if early:  # before the writers are stopped
         least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
         check_space(base.log, least)
         if not await attempt.make(io, least, deadline):
@@ -242,12 +244,14 @@ async def _try_change(
         return epoch
     if not wanted.removed:
         check_space(base.log, tail)
-    if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
+    if early and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
         attempt.tail = tail  # the next attempt's objects begin there
         return epoch
-    if not (asked or wanted.removed):
+    if not (early or wanted.removed):
         begins = wanted.writer is not None and base.writer is None and tail > live.start
-        needed = begins or tail < reached or _full(base, sealed, tail)
+        # The object would assign positions below the tail.
+        begins |= wanted.ordered and tail > max(live.start, written + 1)
+        needed = asked or begins or tail < reached or _full(base, sealed, tail)
         if needed and not await attempt.make(io, tail, deadline):
             return epoch
     if wanted.writer is not None and base.writer is None:
@@ -310,6 +314,15 @@ def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | Non
     return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, *spread)))
 
 
+def sequencer_of(io: Io, view: View) -> str:
+    """Return the sequencer with which a view begins: the store's shared one, or none.
+
+    A log needs none if its object or its exclusive writer orders it, or if it takes no appends.
+    """
+    needless = view.ordered or view.mirror or view.read_only or view.writer is not None
+    return "" if needless or io.store.sequencer() is None else SHARED_ADDRESS
+
+
 def activate_shared(io: Io, view: View, tail: int) -> None:
     """Let the store's shared sequencer grant positions in this view, starting at ``tail``."""
     shared = io.store.sequencer()
@@ -344,8 +357,10 @@ async def take_over(
     """
 
     def edit(view: View) -> View:
-        if view.writer is not None or view.read_only:
-            raise NotLeader(f"log {log!r} has no sequencer, because it is exclusive or read-only")
+        if view.ordered or view.writer is not None or view.read_only:
+            raise NotLeader(
+                f"log {log!r} has no sequencer: it is exclusive, read-only or ordered by its object"
+            )
         if view.sequencer not in ("", SHARED_ADDRESS, sequencer) and not depose():
             raise NotLeader(f"log {log!r} is served by another sequencer, {view.sequencer}")
         return replace(view, sequencer=sequencer)

@@ -46,11 +46,13 @@ class Announcements:
     async def poll(self, view: View, deadline: Deadline) -> None:
         """Look for a sequencer for a log whose view has none, but at most once per interval.
 
+        A log that is ordered by its object never gets one.
+
         Raises SequencerRefused if the announced sequencer and this client do not trust each other.
         """
         io, limit = self._io, self._layout.outage.limit
         began = io.monotonic()
-        if began < self._next_poll:
+        if view.ordered or began < self._next_poll:
             return
         # One of many concurrent appends polls. The others need not wait for the result.
         self._next_poll = began + _POLL_SECONDS + limit

@@ -177,7 +177,10 @@ class Positions:
                 raise SequencerUnavailable(
                     f"log {view.log!r} has no sequencer, and only a sequencer can reserve"
                     " positions",
-                    hint="Start one: `zlog seqr`.",
+                    hint="Its object orders it. Let a sequencer order it: `zlog reconfigure LOG"
+                    " --ordering sequencer`."
+                    if view.ordered
+                    else "Start one: `zlog seqr`.",
                 )
             end = first + count
             if await self.layout.raise_tail(view, end, deadline):

@@ -78,6 +78,7 @@ class Log(Writing):
         hole_timeout: Timeout = ...,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int | None = None,
+        ordering: str | None = None,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Create a log and open it.
@@ -100,6 +101,8 @@ class Log(Writing):
             hole_timeout: how many seconds readers of the log wait for an unwritten position before
                 they fill it; None means that they never fill it. The default is 1 second.
             entry_bytes_max: the maximum size of an entry in bytes, up to 16 MiB; None means 1 MiB.
+            ordering: what assigns positions. None means ``sequencer``. ``object`` means that the
+                only object of the live stripe assigns them; such a log has width 1 and no MACs.
             timeout, sequencer_timeout: see :meth:`open`.
             mac_key: authenticate all entries of the log with this key; see :meth:`open`.
 
@@ -108,7 +111,7 @@ class Log(Writing):
             ValueError: the name, the width, the stripe unit, an option or a setting is invalid.
         """
         given = stripe_bytes, stripe_records, compression, options, hole_timeout, entry_bytes_max
-        new = LogOptions(width, stripe_unit, *given)
+        new = LogOptions(width, stripe_unit, *given, ordering)
         handle = HandleOptions(timeout, ..., sequencer_timeout, None, key_of(mac_key))
         return Opening(cls._open(store, name, handle, new, exclusive=True), cls.close)
 
@@ -129,6 +132,7 @@ class Log(Writing):
         hole_timeout: Timeout = ...,
         sequencer_timeout: float = SEQUENCER_TIMEOUT_SECONDS,
         entry_bytes_max: int | None = None,
+        ordering: str | None = None,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
         """Open a log.
@@ -137,8 +141,9 @@ class Log(Writing):
             store: see :func:`zlog.connect`. It must stay open as long as the log.
             create: whether to create the log if it does not exist. Several clients may do this at
                 the same time, and all get the same log.
-            width, stripe_unit, stripe_bytes, stripe_records, compression, options: settings of a
-                new log, used with ``create``; see :meth:`create`. An existing log is not changed.
+            width, stripe_unit, stripe_bytes, stripe_records, compression, options, ordering:
+                settings of a new log, used with ``create``; see :meth:`create`. An existing log is
+                not changed.
             timeout: the budget of each call in seconds; None means no limit.
             hole_timeout: how many seconds range reads and followers wait for an unwritten position
                 before they fill it. With None they never fill it, but report a gap. The default
@@ -160,7 +165,8 @@ class Log(Writing):
             MacsMissing: the log was created without a key, or the store's owner changed its head.
             ValueError: a setting is invalid, such as a negative timeout.
         """
-        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
+        given = stripe_bytes, stripe_records, compression, options
+        new = LogOptions(width, stripe_unit, *given, ordering=ordering)
         key = key_of(mac_key)
         handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         return Opening(cls._open(store, name, handle, new.only_if(create)), cls.close)
@@ -278,6 +284,7 @@ class Log(Writing):
         options: Mapping[str, str | None] | None = None,
         hole_timeout: Timeout = ...,
         entry_bytes_max: int | None = None,
+        ordering: str | None = None,
         timeout: Timeout = ...,
     ) -> View:
         """Change the log's width or options while it is used, and return the new view.
@@ -294,12 +301,16 @@ class Log(Writing):
                 :meth:`create`. Open handles use the new values once they learn of the new view, at
                 the latest with their next call of :meth:`tail` or successful append.
             options: the options to set. The value None removes an option; other options are kept.
+            ordering: ``object`` or ``sequencer``; see :meth:`create`. If it changes, the live
+                stripe ends. Switching to ``object`` makes the width 1, which stays when switching
+                back unless you give another one.
 
         Raises:
-            ValueError: a width, a stripe unit or an option is invalid.
+            ValueError: a width, a stripe unit or an option is invalid. Or the log is to be ordered
+                by its object, but is a mirror, is exclusive, has MACs, or is to get another width.
         """
         given = stripe_bytes, stripe_records, compression, options, hole_timeout, entry_bytes_max
-        new = LogOptions(width, stripe_unit, *given)
+        new = LogOptions(width, stripe_unit, *given, ordering)
         return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:

@@ -15,7 +15,7 @@ from zlog._lifecycle import default_stripe_unit
 from zlog._templates import Template as Template
 from zlog._trim.retention import Retention
 from zlog.aio.log import Log, in_store
-from zlog.limits import TIMEOUT_SECONDS, WIDTH_DEFAULT
+from zlog.limits import ORDERINGS, TIMEOUT_SECONDS, WIDTH_DEFAULT
 from zlog.store import Store
 from zlog.view import View
 
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     """A setting of a log.
 
     Attributes:
-        name: ``width``, ``stripe_unit``, or the name of an option.
+        name: ``width``, ``stripe_unit``, ``ordering``, or the name of an option.
         value: the value as text; None means no limit.
         origin: whether the value is the default, comes from the template that was applied to the
             log, or was set for the log itself.
@@ -62,6 +62,7 @@ async def set_template(
     options: Mapping[str, str] | None = None,
     hole_timeout: Timeout = ...,
     entry_bytes_max: int | None = None,
+    ordering: str | None = None,
     retention: Retention | None = None,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> Template:
@@ -74,8 +75,8 @@ async def set_template(
             match a log's name, the one whose pattern is the name applies, else the one with the
             most characters that are not wildcards, else the first in order.
         width, stripe_unit, stripe_bytes, stripe_records, compression, options, hole_timeout,
-            entry_bytes_max: see :meth:`zlog.aio.Log.create`. A setting that is not given
-            here gets its default. Creating a log with another value overrides the template.
+            entry_bytes_max, ordering: see :meth:`zlog.aio.Log.create`. A setting that is not
+            given here gets its default. Creating a log with another value overrides the template.
         retention: the retention of the logs.
 
     Raises:
@@ -85,7 +86,7 @@ async def set_template(
     both = {**(retention or Retention()).options(), **(options or {})}
     given = stripe_bytes, stripe_records, compression, both, hole_timeout, entry_bytes_max
     new = LogOptions(width, stripe_unit, *given)
-    template = Template(pattern, width, stripe_unit, new.applied_to({}))
+    template = Template(pattern, width, stripe_unit, new.applied_to({}), ordering)
     await in_store(
         store, timeout, lambda io, by: _templates.change_template(io, pattern, template, by)
     )
@@ -123,6 +124,7 @@ async def apply_template(log: Log, *, dry_run: bool = False, timeout: Timeout = 
     template = await drive(_templates.template_of(client.io, view.log, deadline))
     if template is None or view.mirror:
         return Applied(None, {})
+    template = template.suited(template.ordering or view.ordering)
     changes, before = template.changes(view), _templates.settings_in(view)
     if not dry_run:
         await drive(reconfigure(client.layout, changes, deadline))
@@ -139,14 +141,16 @@ def settings_of(view: View, store: Store) -> list[Setting]:
     template may have changed since.
     """
     used, own = _templates.recorded(view), _templates.settings_in(view)
-    striping = {"width": str(WIDTH_DEFAULT), "stripe_unit": str(default_stripe_unit(store))}
-    defaults = {**striping, **SETTINGS}
+    width = 1 if view.ordered else WIDTH_DEFAULT
+    layout = {"width": str(width), "stripe_unit": str(default_stripe_unit(store))}
+    layout["ordering"] = ORDERINGS[0]
+    defaults = {**layout, **SETTINGS}
 
     def setting(name: str) -> Setting:
         value = own.get(name, defaults.get(name))
         if name in own and value == used.settings.get(name):
             return Setting(name, value, "template", used.pattern)
-        is_default = name not in own or value == striping.get(name)
+        is_default = name not in own or value == layout.get(name)
         return Setting(name, value, "default" if is_default else "log")
 
     return [setting(name) for name in dict.fromkeys((*defaults, *sorted(own)))]

@@ -14,7 +14,7 @@ from zlog.cli.watch import Look, Watch
 from zlog.overview import LogOverview, rates
 
 _EVENTS_MAX = 200
-_WATCHED = ("epoch", "sequencer", "writer", "width", "read_only")
+_WATCHED = ("epoch", "sequencer", "ordering", "writer", "width", "read_only")
 _REST = 3
 """The pause after a poll, relative to its duration: a poll takes at most a quarter of the time."""
 
@@ -120,6 +120,7 @@ def _row(before: LogOverview | None, log: LogOverview, seen: Look) -> Row:
         "epoch": log.epoch,
         "state": state_of(log),
         "sequencer": log.sequencer,
+        "ordering": log.ordering,
         "error": log.error,
     }
 

@@ -185,6 +185,8 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         yield _sequencer(address, logs, url, led=led)
     if not (served or announced) and store.sequencer() is not None:
         yield ok("sequencer", "shared through the store; no process needs to run")
+    elif names and len(names) <= _LOGS_MAX and all(view.ordered for view in views.values()):
+        yield ok("sequencer", "none, and not needed: each log is ordered by its object")
     elif not (served or announced or store.read_only):
         yield note(
             "sequencer",
@@ -198,6 +200,9 @@ def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
     taken = [name for name, view in views.items() if view.writer is not None]
     if taken:
         yield ok("exclusive", f"{some(taken)}; `zlog access show LOG` shows who appends")
+    ordered = [name for name, view in views.items() if view.ordered]
+    if ordered:
+        yield ok("ordering", f"{some(ordered)}; ordered by the log's object, without a sequencer")
     closed = [name for name, view in views.items() if view.read_only]
     if closed:
         yield ok("read-only", some(closed))

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import zlog
 from zlog.admin import how_to_install
+from zlog.cli.appenders import BY_OBJECT
 from zlog.cli.commands.top.rows import (
     HEAD,
     SORTS,
@@ -164,7 +165,7 @@ class TopView(App[None]):
                     f" stripe unit {log.stripe_unit}"
                 ),
             ),
-            ("sequencer", log.sequencer or "none"),
+            ("sequencer", BY_OBJECT if log.ordering == "object" else log.sequencer or "none"),
             ("writer", log.writer or "any"),
         ]
         if log.content is not None:

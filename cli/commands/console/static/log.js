@@ -87,7 +87,7 @@ export function logPage(page, model, name, parameters) {
       details && fact("layout", `${details.width} × ${details.stripe_unit}`, `${plural(details.stripes, "stripe")} in the view`),
       content && fact("live objects full", percent(content.fullness)),
       details && fact("epoch", number(details.epoch)),
-      details && fact("sequencer", details.sequencer || "none"),
+      details && fact("sequencer", source(details)),
       details && fact("appended by", details.writer || (details.mirror ? "its source (mirror)" : details.read_only ? "no client (read-only)" : "any client")),
       details?.cursors.length ? fact("furthest cursor", `${number(details.lag)} behind`) : null,
       details && fact("kept", kept(details.retention), "retention"),
@@ -179,7 +179,7 @@ function layoutsTab(body, context) {
       const views = await get(logPath(context.name, "views"));
       const rows = views.reverse().map((view, at) => {
         const before = views[at + 1];
-        return [number(view.epoch), reason(before, view), view.sequencer || "none",
+        return [number(view.epoch), reason(before, view), source(view),
           view.stripes.map((stripe) => `${number(stripe.start)} … ${stripe.end === null ? "" : number(stripe.end - 1)} × ${stripe.width}${stripe.file ? " (offloaded)" : ""}`).join(", "),
           Object.entries(view.options).map(([key, value]) => `${key}=${value}`).join(" ")];
       });
@@ -193,12 +193,15 @@ function layoutsTab(body, context) {
   return {};
 }
 
+// What assigns positions.
+const source = ({ ordering, sequencer }) => ordering === "object" ? "ordered by its object" : sequencer || "none";
+
 // The differences between a view and the one before it, which show fail-overs.
 function reason(before, view) {
   if (!before) return "";
   const [was, is] = [before.stripes.at(-1), view.stripes.at(-1)];
   return [
-    before.sequencer !== view.sequencer && (view.sequencer ? "fail-over: another sequencer" : "went on without a sequencer"),
+    before.ordering !== view.ordering ? `ordering ${view.ordering}` : before.sequencer !== view.sequencer && (view.sequencer ? "fail-over: another sequencer" : "went on without a sequencer"),
     is.id !== was.id && (is.width === was.width ? "a new stripe" : `width ${was.width} → ${is.width}`),
     JSON.stringify(before.options) !== JSON.stringify(view.options) && "options",
     before.read_only !== view.read_only && (view.read_only ? "made read-only" : "made writable"),

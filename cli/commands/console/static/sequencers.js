@@ -9,7 +9,10 @@ export function sequencersPage(page, model) {
   function update() {
     const { sequencer, sequencer_error: error, events } = model.last;
     const by = new Map();
-    for (const row of model.rows.values()) if (!row.error) by.set(row.sequencer, (by.get(row.sequencer) ?? 0) + 1);
+    for (const row of model.rows.values()) {
+      const source = row.ordering === "object" ? "none: ordered by its object" : row.sequencer;
+      if (!row.error) by.set(source, (by.get(source) ?? 0) + 1);
+    }
     body.replaceChildren(
       h("div", { class: "card", id: "leader" }, error ? h("p", { class: "bad" }, error) : sequencer
         ? facts(sequencer)
