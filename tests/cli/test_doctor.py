@@ -26,6 +26,7 @@ from zlog.cli.commands.doctor import directory, installation, pool, service
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.cli.exit_codes import ExitCode
 from zlog.errors import StoreUnavailable
+from zlog.testing import FaultyStore
 
 from ..support.local_sequencer import LocalSequencer
 from .conftest import Inside
@@ -409,6 +410,16 @@ def test_former_sequencer_with_live_leader_is_note(
         leader.stop()
     assert f"sequencer: {leader.address}, announced in the store, answers".encode() in out
     assert f"note     sequencer: {nobody}, named by log orders, does not answer".encode() in out
+
+
+def test_logs_ordered_by_their_objects_need_no_sequencer(memory: zlog.Store) -> None:
+    store = FaultyStore(memory, share_sequencer=False)
+    zlog.Log.create(store, "a", ordering="object")
+    found = by_part(service.examine_logs(store, URL, 10))
+    assert {each.level for each in found.values()} == {Level.OK}
+    assert found["ordering"].text.startswith("log a; ordered by the log's object")
+    zlog.Log.create(store, "b")
+    assert by_part(service.examine_logs(store, URL, 10))["sequencer"].level is Level.NOTE
 
 
 def test_damaged_store_is_reported(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,7 @@ def test_access_show_reports_writer(inside: Inside, orders: zlog.Log) -> None:
         assert fields.pop("writer").keys() == {"name", "id", "since"}
         assert fields == {
             "log": "orders",
+            "ordering": "sequencer",
             "read_only": False,
             "epoch": view.epoch,
             "confirmed": 4,

@@ -53,6 +53,24 @@ def test_ls_lists_names_in_order(inside: Inside, orders: zlog.Log) -> None:
     ]
 
 
+def test_log_ordered_by_its_object(inside: Inside, orders: zlog.Log) -> None:
+    assert inside("create", "a", "--ordering", "object", "--width", "2").code == 2
+    inside.ok("create", "a", "--ordering", "object")
+    inside.ok("append", "a", stdin=b"0\n1\n")
+    shown = inside.ok("info", "a").decode().splitlines()
+    assert "sequencer   none: ordered by its object" in shown
+    assert "ordering    object (log)" in shown
+    assert inside.ok("ls", "-l").splitlines()[0].endswith(b"  ordered by its object")
+    for command in (["info", "a"], ["ls", "-l"], ["views", "a"], ["access", "show", "a"]):
+        first = inside.ok(*command, "--json").splitlines()[0]
+        assert json.loads(first)["ordering"] == "object"
+    refused = inside("append", "a", "--exclusive", stdin=b"2\n")
+    assert "`zlog reconfigure a --ordering sequencer`" in refused.err
+    inside.ok("reconfigure", "a", "orders", "--ordering", "sequencer")
+    assert inside.ok("views", "a").split(b"\n")[1].startswith(b"2  store:  ")
+    assert zlog.Log.open(orders.store, "orders").view == orders.view
+
+
 def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"12", b"345", b"6"])
     orders.trim_to(1)
