@@ -198,4 +198,4 @@ def test_templates_set_the_ordering(memory: zlog.Store) -> None:
     set_template(memory, "*", width=4, ordering="sequencer")
     changed = {"ordering": ("object", "sequencer"), "width": ("1", "4")}
     assert apply_template(ordered).changed == changed
-    assert layout(ordered.view)[::2] == (False, [(0, 4)])
+    assert layout(ordered.view) == (False, "store:", [(0, 4)])
