@@ -70,6 +70,7 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<stripe::stat>>(), "stat", reads);
   v(Handler<entered<stripe::remove>>(), "remove", changes);
   v(Handler<entered<stripe::freeze>>(), "freeze", changes);
+  v(Handler<stripe::append>(), "append", adds);
   // the head object
   v(Handler<head::create>(), "head_create", adds);
   v(Handler<entered<head::epoch_next>>(), "epoch_next", changes);

@@ -78,6 +78,7 @@ def module(described: dict[str, Any]) -> str:
             ),
             _class("Code", "The answer of a class method, unless the store has failed.", "Code"),
             _class("State", "The state of one position in the reply of a read.", "EntryState"),
+            _class("PartState", "What an append did with one of its parts.", "PartState"),
             _class("FillCode", "Why a position was filled, as it is stored.", "FillReason"),
         ]
     )

@@ -17,6 +17,7 @@ Structs = dict[str, list[Field]]
 
 _WITH_ENTRIES = {
     "WriteRequest",
+    "AppendRequest",
     "Fullness",
     "ReadReply",
     "SelectReply",

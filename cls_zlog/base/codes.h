@@ -41,6 +41,13 @@ enum class EntryState : unsigned char {
   kUnreadable = 5,  // something is stored here that a newer version wrote, and it is intact
 };
 
+// What an append did with one of its parts. The values are on the wire.
+enum class PartState : unsigned char {
+  kAppended = 0,
+  kConflict = 1,
+  kSearched = 2,  // not stored, and no conflict was found yet
+};
+
 // Why a position was filled. The values are on the wire and on disk.
 enum class FillReason : unsigned char {
   kUnknown = 0,

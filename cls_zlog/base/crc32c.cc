@@ -52,6 +52,26 @@ uint32_t update_by_table(uint32_t state, const char* at, size_t length) {
   return state;
 }
 
+// Multiplies polynomials modulo the CRC's. The highest bit is the coefficient of x^0.
+constexpr uint32_t product(uint32_t a, uint32_t b) {
+  uint32_t sum = 0;
+  for (uint32_t bit = uint32_t{1} << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) sum ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? kPolynomial : 0);
+  }
+  return sum;
+}
+
+// powers[k] is x^(8 * 2^k), which multiplies a register by 2^k zero bytes.
+constexpr std::array<uint32_t, 32> make_powers() {
+  std::array<uint32_t, 32> powers{};
+  powers[0] = uint32_t{1} << 23;
+  for (size_t k = 1; k < powers.size(); k++) powers[k] = product(powers[k - 1], powers[k - 1]);
+  return powers;
+}
+
+constexpr std::array<uint32_t, 32> kPowers = make_powers();
+
 // These execute one instruction of the processor, which updates the register with a word or a byte.
 #if defined(__x86_64__)
 
@@ -176,6 +196,13 @@ uint32_t crc32c(std::string_view data, uint32_t seed) {
 
 uint32_t crc32c_by_table(std::string_view data, uint32_t seed) {
   return ~update_by_table(~seed, data.data(), data.size());
+}
+
+uint32_t crc32c_combine(uint32_t first, uint32_t second, uint32_t second_bytes) {
+  for (size_t k = 0; second_bytes != 0; k++, second_bytes >>= 1) {
+    if ((second_bytes & 1) != 0) first = product(kPowers[k], first);
+  }
+  return first ^ second;
 }
 
 uint32_t entry_crc(uint64_t position, std::string_view data) {

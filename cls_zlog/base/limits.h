@@ -44,7 +44,13 @@ constexpr uint32_t sparse_entry_bytes_max = 4096;
 constexpr uint32_t compact_bytes_enough = 8u << 20;  // stored bytes after which a compact ends
 constexpr uint32_t writer_bytes = 16;                // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;         // bytes between a write's columns and its data
-// Bytes that an OSD lets a writing method reply (osd_max_write_op_reply_len).
+// Appends.
+constexpr uint32_t append_parts_max = 4096;  // parts of one append
+constexpr uint32_t unless_sets_max = 32;     // sets of tags in the condition of one part
+constexpr uint32_t append_sets_max = 4096;   // the same, of all parts
+constexpr uint32_t appenders_max = 128;      // writers whose last append an object remembers
+constexpr uint32_t appender_bytes = 32;      // bytes that the header has of each
+// Bytes that an OSD lets a method reply that changes something (osd_max_write_op_reply_len).
 constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.

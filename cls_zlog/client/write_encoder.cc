@@ -16,6 +16,7 @@ namespace zlog {
 namespace {
 
 constexpr std::string_view kWriteMethod = "write";
+constexpr std::string_view kAppendMethod = "append";
 constexpr std::string_view kTagged = "?";  // any name: decides the frame's version
 
 // How many bytes are copied before their checksum is computed. They fit into the first-level cache.
@@ -24,24 +25,42 @@ constexpr size_t kPieceBytes = 16u << 10;
 // Returns the padding that makes data at this offset of a request begin on a page in the OSD, so
 // that BlueStore writes whole pages of a large batch without copying them. A message's data begins
 // on a page in the OSD, but the names of the class and the method precede the request.
-size_t padding_at(size_t offset) {
+size_t padding_at(std::string_view method, size_t offset) {
   constexpr size_t kPageBytes = limits::padding_bytes_max + 1;
-  constexpr size_t kNamesBytes = std::string_view(kClassName).size() + kWriteMethod.size();
-  return (kPageBytes - (kNamesBytes + offset) % kPageBytes) % kPageBytes;
+  const size_t names_bytes = std::string_view(kClassName).size() + method.size();
+  return (kPageBytes - (names_bytes + offset) % kPageBytes) % kPageBytes;
+}
+
+template <typename Request>
+Request request_of(const WriteHead& head, uint64_t base) {
+  Request request;
+  request.epoch = head.epoch;
+  request.timestamp = head.timestamp;
+  request.writer = head.writer;
+  request.number = base;
+  return request;
+}
+
+// Appends the fields before the columns. Fields after the first column, which is missing, are not
+// encoded.
+template <typename Request>
+void append_first_fields(Request* request, std::string* out) {
+  wire::Encoder fields(out);
+  request->each(fields);
 }
 
 }  // namespace
 
 class WriteEncoder::Copier {
  public:
-  Copier(const MacKey* mac, const EntryTags* tags) : tags_(tags) {
-    if (mac != nullptr) macs_.emplace(*mac);
+  explicit Copier(const WriteHead& head) : placed_(head.append == nullptr), tags_(head.tags) {
+    if (head.mac != nullptr) macs_.emplace(*head.mac);
   }
 
-  // Copies an entry's data, adds its MAC, and returns the entry_crc of both together. `index` is
-  // the index of the entry's tags.
+  // Copies an entry's data, adds its MAC, and returns the entry_crc of both together. For an append,
+  // returns the CRC of the data alone. `index` is the index of the entry's tags.
   uint32_t copy(const NewEntry& entry, size_t index, char* out) {
-    uint32_t crc = entry_crc(entry.position, {});
+    uint32_t crc = placed_ ? entry_crc(entry.position, {}) : 0;
     const std::string_view data = entry.data;
     for (size_t at = 0; at < data.size(); at += kPieceBytes) {
       const std::string_view piece = data.substr(at, kPieceBytes);
@@ -65,6 +84,7 @@ class WriteEncoder::Copier {
     return mac_tags(tags);
   }
 
+  const bool placed_;
   const EntryTags* const tags_;
   std::optional<MacRun> macs_;
 };
@@ -87,24 +107,41 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   }
   base_ = smallest;
   if (largest > base_ && largest - base_ > UINT32_MAX) return -EINVAL;
-  WriteRequest request;
-  request.epoch = head.epoch;
-  request.timestamp = head.timestamp;
-  request.writer = head.writer;
-  request.number = base_;
-  if (!Runs::of(head.striping, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
-    return -EINVAL;
-  }
-  // The fields before the columns: the encoder stops at the first column, which is missing.
   fields_.assign(wire::kFrameBytes, '\0');
-  wire::Encoder fields(&fields_);
-  request.each(fields);
+  if (!encode_fields()) return -EINVAL;
   data_bytes_ = data_bytes;
   tags_.clear();
   tagged_ = false;
   if (head.tags != nullptr && !encode_tags(*head.tags)) return -EINVAL;
   frame(Compression::kNone, {});
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
+}
+
+// Encodes the fields before the columns. Returns false if they are not valid.
+bool WriteEncoder::encode_fields() {
+  if (head_.append == nullptr) {
+    auto request = request_of<WriteRequest>(head_, base_);
+    const auto position_at = [&](size_t i) { return entry(i).position; };
+    if (!Runs::of(head_.striping, count_, position_at, &request.runs)) return false;
+    append_first_fields(&request, &fields_);
+    return true;
+  }
+  auto request = request_of<AppendRequest>(head_, base_);
+  request.since = head_.append->since;
+  request.parts = head_.append->parts;
+  size_t sets = 0;
+  for (const AppendPart& part : request.parts) {
+    std::string encoded;
+    if (!wire::encode(part, &encoded)) return false;
+    sets += part.unless.size();
+  }
+  for (size_t i = 1; i < count_; i++) {
+    if (entry(i).number <= entry(i - 1).number) return false;
+  }
+  append_first_fields(&request, &fields_);
+  return head_.mac == nullptr && request.since <= limits::position_max + 1 &&
+         sets <= limits::append_sets_max && !request.parts.empty() &&
+         request.parts.size() <= limits::append_parts_max && request.count() == count_;
 }
 
 // Numbers the names in the order of their bytes, so that a reader gets an entry's tags in this order
@@ -160,9 +197,14 @@ void WriteEncoder::frame(Compression compression, const std::vector<WriteBlock>&
   if (!tagged_) Tags().each(tail, 0, 3);
   const size_t begin = fields_.size() + count_ * 3 * sizeof(uint32_t) + tail_.size();
   if (tagged_) request.tags.names = kTagged;
-  wire::write_frame_head(wire::versions_of(request), begin - wire::kFrameBytes, fields_.data());
+  const bool append = head_.append != nullptr;
+  const wire::Versions versions =
+      append ? wire::versions_of(AppendRequest()) : wire::versions_of(request);
+  wire::write_frame_head(versions, begin - wire::kFrameBytes, fields_.data());
   const size_t bytes = blocks.empty() ? data_bytes_ : blocks_.size();
-  padding_ = bytes < limits::inline_bytes_max ? 0 : padding_at(begin);
+  padding_ = bytes < limits::inline_bytes_max
+                 ? 0
+                 : padding_at(append ? kAppendMethod : kWriteMethod, begin);
   size_ = begin + padding_ + bytes;
 }
 
@@ -173,10 +215,27 @@ void WriteEncoder::compress() {
   crcs_.clear();
 }
 
+// Returns the entries that must begin a block, ascending. The entries of two parts may be in one
+// block only if neither part has a condition, so that each part can be stored alone.
+std::vector<size_t> WriteEncoder::block_begins() const {
+  std::vector<size_t> begins;
+  if (head_.append == nullptr) return begins;
+  size_t begin = 0;
+  bool conditional = true;  // the previous part
+  for (const AppendPart& part : head_.append->parts) {
+    if (conditional || part.conditional()) begins.push_back(begin);
+    conditional = part.conditional();
+    begin += part.entries;
+  }
+  return begins;
+}
+
 // Returns false if compression does not save enough, as the first block usually shows.
 bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
-  Copier copier(head_.mac, head_.tags);
+  Copier copier(head_);
   std::string plain;
+  const std::vector<size_t> begins = block_begins();
+  auto next_begin = begins.begin();
   crcs_.clear();
   blocks_.clear();
   for (size_t i = 0; i < count_;) {
@@ -185,9 +244,12 @@ bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
     while (i + block.entries < count_) {
       const size_t next = bytes_of(entry(i + block.entries));
       if (bytes > 0 && bytes + next > block_bytes_max) break;
+      while (next_begin != begins.end() && *next_begin <= i) ++next_begin;
+      if (next_begin != begins.end() && *next_begin == i + block.entries) break;
       bytes += next;
       block.entries++;
     }
+    if (bytes == 0) return false;  // a block must have data
     plain.resize(std::max(plain.size(), bytes));
     size_t end = 0;
     for (const size_t last = i + block.entries; i < last; i++) {
@@ -222,7 +284,7 @@ void WriteEncoder::encode(char* out) const {
     blocks_.copy(data, blocks_.size());
   }
   std::optional<Copier> copier;
-  if (!compressed) copier.emplace(head_.mac, head_.tags);
+  if (!compressed) copier.emplace(head_);
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);

@@ -9,8 +9,7 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/striping.h"
 #include "cls_zlog/client/mac.h"
-#include "cls_zlog/wire/blocks.h"
-#include "cls_zlog/wire/tags.h"
+#include "cls_zlog/wire/append_messages.h"
 
 namespace zlog {
 
@@ -31,6 +30,12 @@ struct EntryTags {
   size_t end_of(size_t i) const { return begins[begins.size() == 2 ? 1 : i + 1]; }
 };
 
+// What an append has in addition to its entries.
+struct AppendHead {
+  uint64_t since = 0;
+  std::vector<AppendPart> parts;  // which have all entries together
+};
+
 // What the entries of one write have in common.
 struct WriteHead {
   uint64_t epoch = 0;
@@ -39,10 +44,11 @@ struct WriteHead {
   Striping striping;                             // of the object
   Compression compression = Compression::kNone;  // used if there is enough data
   const EntryTags* tags = nullptr;
-  const MacKey* mac = nullptr;  // nullptr: no MACs; else the key must be known
+  const MacKey* mac = nullptr;         // nullptr: no MACs; else the key must be known
+  const AppendHead* append = nullptr;  // encode an append, which has no positions and no MACs
 };
 
-// Encodes a write (docs/formats/wire.md) in three steps: begin() measures it, compress() compresses
+// Encodes a write or append (docs/formats/wire.md) in three steps: begin() measures it, compress() compresses
 // the data if that saves space, and encode() writes every byte to its final place. Each entry is
 // copied only once; its checksum and MAC are computed while the copy is still in the processor's
 // cache. The MAC is part of the entry's data.
@@ -52,7 +58,7 @@ class WriteEncoder {
   // set, `entries` are at consecutive positions, and those that do not belong to the first entry's
   // object are skipped. `index` is the index of the first entry's tags. Returns -EINVAL if the
   // positions do not ascend or belong to several objects, if the append numbers differ by 2^32 or
-  // more, or if the write exceeds a limit.
+  // more, or if the write exceeds a limit. An append's numbers must ascend; positions are ignored.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 
@@ -68,7 +74,9 @@ class WriteEncoder {
  private:
   class Copier;
 
+  bool encode_fields();
   void frame(Compression compression, const std::vector<WriteBlock>& blocks);
+  std::vector<size_t> block_begins() const;
   bool make_blocks(std::vector<WriteBlock>* blocks);
 
   bool encode_tags(const EntryTags& tags);

@@ -195,7 +195,7 @@ Outcome run_method(const Method& method, Backing& backing, std::string_view payl
     if (code < 0) return code;
     if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
     append(object.answered(), reply);
-    if (writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+    if (object.changed() && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
     outcome.broken = object.changed();
     if (const int r = object.commit(); r < 0) return r;
     outcome.broken = false;

@@ -258,9 +258,8 @@ int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferli
   }
   if (code < 0) return code;
   if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
-  const bool writes = (method.flags & zlog::kWrite) != 0;
   const size_t reply_bytes = reply.size() + object.answered().length();
-  if (writes && reply_bytes > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
+  if (object.changed() && reply_bytes > zlog::limits::write_reply_bytes_max) return -EOVERFLOW;
   if (const int r = object.finish(); r < 0) return r;
   out->append(reply.data(), static_cast<unsigned>(reply.size()));
   out->claim_append(object.answered());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "cls_zlog/base/striping.h"
 #include "cls_zlog/stripe/holes.h"
@@ -35,6 +36,8 @@ struct Header {
   uint32_t unindexed_tags = 0;      // tags of entries from there on
   uint32_t unindexed_records = 0;   // records from there on
   bool frozen = false;              // positions are no longer trimmed one by one
+  std::string appenders;            // recent writers (appenders.h), the latest one last
+  uint64_t appenders_floor = 0;     // the appends of all other writers are below it
   wire::Further further;
 
   ZLOG_FIELDS(v) {
@@ -59,10 +62,14 @@ struct Header {
     v("unindexed_tags", unindexed_tags, wire::any().since(6));
     v("unindexed_records", unindexed_records, wire::any().since(6));
     v("frozen", frozen, wire::any().since(7).heed());
+    v("appenders", appenders,
+      at_most(limits::appenders_max * limits::appender_bytes).since(8).heed());
+    v("appenders_floor", appenders_floor, wire::position_or_end().since(8).heed());
   }
   bool valid() const {
     if (residue >= stride || !is_unit(stripe_unit)) return false;
     if (highest && striping().residue(*highest) != residue) return false;
+    if (appenders.size() % limits::appender_bytes != 0) return false;
     return holes.valid(striping(), residue);
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
@@ -73,7 +80,8 @@ struct Header {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
            holes.accounted >= other.holes.accounted && tagged >= other.tagged &&
-           indexed >= other.indexed && frozen >= other.frozen;
+           indexed >= other.indexed && frozen >= other.frozen &&
+           appenders_floor >= other.appenders_floor;
   }
 
   // Returns -ENOENT if the object does not exist or was never sealed.

@@ -27,14 +27,6 @@ struct Found {
   const StoredChunk* chunk = nullptr;  // in which they were found
 };
 
-// A range that is searched in one way: with a chunk's locations, or by reading its records if there
-// is no chunk.
-struct Segment {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  const StoredChunk* chunk = nullptr;
-};
-
 constexpr size_t kChunksMax = 256;  // chunks that one search upwards uses
 
 class Selection {
@@ -56,7 +48,7 @@ class Selection {
                          &chunks));
     const bool all_chunks = chunks.size() < chunks_max;
     if (!all_chunks) end = std::min(end, chunks.back().span.last + 1);
-    std::vector<Segment> segments = segments_of(start, end, chunks);
+    std::vector<Segment> segments = segments_of(header_, start, end, chunks);
     if (request_.reverse) std::reverse(segments.begin(), segments.end());
     uint64_t reached = request_.reverse ? end : start;
     const uint64_t goal = request_.reverse ? start : end;
@@ -90,35 +82,6 @@ class Selection {
   }
 
  private:
-  // Divides [start, end) into segments. Records are read between chunks, and also at positions
-  // whose entries a chunk may lack because they were unreadable or unwritten when it was made.
-  std::vector<Segment> segments_of(uint64_t start, uint64_t end,
-                                   const std::vector<StoredChunk>& chunks) const {
-    std::vector<Segment> segments;
-    uint64_t at = start;
-    const auto add = [&](uint64_t to, const StoredChunk* chunk) {
-      to = std::min(to, end);
-      if (at < to) segments.push_back({at, to, chunk});
-      at = std::max(at, to);
-    };
-    for (const StoredChunk& chunk : chunks) {
-      std::vector<Span> doubtful(chunk.chunk.unknown.begin(), chunk.chunk.unknown.end());
-      doubtful.insert(doubtful.end(), header_.holes.runs.begin(), header_.holes.runs.end());
-      doubtful.push_back({header_.holes.accounted, limits::position_max});
-      std::sort(doubtful.begin(), doubtful.end(),
-                [](const Span& a, const Span& b) { return a.first < b.first; });
-      const uint64_t chunk_end = chunk.span.last + 1;
-      add(chunk.span.first, nullptr);
-      for (const Span& span : doubtful) {
-        add(std::min(span.first, chunk_end), &chunk);
-        add(std::min(span.last + 1, chunk_end), nullptr);
-      }
-      add(chunk_end, &chunk);
-    }
-    add(end, nullptr);
-    return segments;
-  }
-
   int search(const Segment& segment, Found* out) {
     if (segment.chunk != nullptr) {
       ZLOG_TRY(open(*segment.chunk));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cls_zlog/stripe/header.h"
+#include "cls_zlog/wire/append_messages.h"
 #include "cls_zlog/wire/read_reply.h"
 #include "cls_zlog/wire/select_messages.h"
 
@@ -35,6 +36,34 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 // - kStaleEpoch: the request's epoch is lower than the object's.
 // - kReadOnly (with the position): a position has another entry, or is filled or trimmed.
 Result<Fullness> write(Object& object, const WriteRequest& request);
+
+// Appends parts, each of which is a list of entries, at the next positions of an object of stride 1.
+// A part is stored completely or not at all, and only if its condition holds at its position.
+//
+// A call either stores the first `stored` parts of the request, or reports an outcome of each part:
+// - kAppended: an earlier copy of the request stored the part, and `position` is its first one.
+// - kConflict: the condition does not hold. `position` has an entry with all tags of a set, or may
+//   hide such an entry because it is unwritten, lost or unreadable, or was trimmed with all below
+//   it; or it is the tail, which differs from the position that the part expects.
+// - kSearched: the part was not stored, and no conflict was found yet.
+// The client sends all other parts again, in the same order, with the reply's `since`; a part that
+// was searched, with `position` as its start. A call stops before the first part that conflicts with
+// an earlier part of the same request, and stores none if another client's entry conflicts with one.
+//
+// The first case that applies decides:
+// - kSameId (with the position): as in write.
+// - kOk, in any epoch: some parts are stored already.
+// - kUnreadable, kLost (with the position): a record at or above `since` is too new, damaged or lost,
+//   and may contain an earlier copy of the request.
+// - kBelowTrimPoint (with a position): an earlier copy may have been below it, and was trimmed.
+// - kOk: the search for an earlier copy was too long for one call; all parts are kSearched.
+// - kStaleEpoch: the request's epoch is lower than the object's. If `since` is right, no copy of the
+//   request is in the object, or ever will be.
+// - kOk: conditions do not hold, or the search for conflicts was too long for one call.
+// - kBeyondStripe (with the end): the object does not accept so many positions.
+// A request by a writer whose latest append is in the header needs no search for an earlier copy if
+// its numbers are higher.
+Result<AppendReply> append(Object& object, const AppendRequest& request);
 
 // Returns the state of each position, and the data of entries.
 Result<ReadReplyBuilder> read(Object& object, Header& header, const ReadRequest& request);

@@ -1,6 +1,7 @@
 #include "cls_zlog/stripe/tag_chunks.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/hex.h"
@@ -177,6 +178,33 @@ TagChunk all_buckets() {
 
 }  // namespace
 
+std::vector<Segment> segments_of(const Header& header, uint64_t start, uint64_t end,
+                                 const std::vector<StoredChunk>& chunks) {
+  std::vector<Segment> segments;
+  uint64_t at = start;
+  const auto add = [&](uint64_t to, const StoredChunk* chunk) {
+    to = std::min(to, end);
+    if (at < to) segments.push_back({at, to, chunk});
+    at = std::max(at, to);
+  };
+  for (const StoredChunk& chunk : chunks) {
+    std::vector<Span> doubtful(chunk.chunk.unknown.begin(), chunk.chunk.unknown.end());
+    doubtful.insert(doubtful.end(), header.holes.runs.begin(), header.holes.runs.end());
+    doubtful.push_back({header.holes.accounted, limits::position_max});
+    std::sort(doubtful.begin(), doubtful.end(),
+              [](const Span& a, const Span& b) { return a.first < b.first; });
+    const uint64_t chunk_end = chunk.span.last + 1;
+    add(chunk.span.first, nullptr);
+    for (const Span& span : doubtful) {
+      add(std::min(span.first, chunk_end), &chunk);
+      add(std::min(span.last + 1, chunk_end), nullptr);
+    }
+    add(chunk_end, &chunk);
+  }
+  add(end, nullptr);
+  return segments;
+}
+
 uint32_t count_of(const TagLocations& locations) {
   size_t count = 0;
   for (const auto& [tag, all] : locations) count += all.size();
@@ -204,12 +232,15 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
 
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes) {
+  std::set<std::string_view> wanted;
+  uint64_t buckets = tags == nullptr ? UINT64_MAX : 0;
+  if (tags != nullptr) wanted.insert(tags->begin(), tags->end());
+  for (const std::string_view tag : wanted) buckets |= uint64_t{1} << bucket_of(tag);
   for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
+    if ((buckets >> bucket & 1) == 0) continue;
     const auto wants = [&](std::string_view tag) {
-      return tags == nullptr || (bucket_of(tag) == bucket &&
-                                 std::find(tags->begin(), tags->end(), tag) != tags->end());
+      return tags == nullptr || (bucket_of(tag) == bucket && wanted.count(tag) != 0);
     };
-    if (tags != nullptr && std::none_of(tags->begin(), tags->end(), wants)) continue;
     ZLOG_TRY(read_bucket(object, chunk, bucket, wants, out, sound, bytes));
   }
   return 0;

@@ -60,6 +60,19 @@ struct StoredChunk {
   TagChunk chunk;
 };
 
+// A range that is searched in one way: with a chunk's locations, or by reading its records if there
+// is no chunk.
+struct Segment {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  const StoredChunk* chunk = nullptr;
+};
+
+// Divides [start, end) into segments. Records are read between chunks, and also at positions whose
+// entries a chunk may lack because they were unreadable or unwritten when it was made.
+std::vector<Segment> segments_of(const Header& header, uint64_t start, uint64_t end,
+                                 const std::vector<StoredChunk>& chunks);
+
 uint32_t count_of(const TagLocations& locations);
 
 // Lists up to `count_max` chunks with positions in [begin, end), in ascending order. Adds chunks

@@ -126,6 +126,7 @@ class Newest {
   static uint64_t amount(const std::vector<T>& list) {
     return list.size();
   }
+  static uint64_t amount(const std::string& text) { return text.size(); }
 };
 
 enum class Decoded { kOk, kMalformed, kTooNew };

@@ -159,21 +159,38 @@ struct SealReply : Fullness {
   }
 };
 
-// The decoded request of write, which client/write_encoder.h encodes. Each column has one value per
-// position. The data follows the frame, plain or in blocks.
-struct WriteRequest {
-  uint64_t epoch = 0;
-  uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
-  std::string_view writer;  // writer_bytes
-  uint64_t number = 0;      // base of `numbers`
-  Runs runs;
+// The entries of a decoded write or append, which client/write_encoder.h encodes. Each column has
+// one value per entry. The data follows the frame, plain or in blocks.
+struct SentEntries {
+  uint64_t timestamp = 0;          // µs since 1970-01-01 UTC, the writer's clock
+  std::string_view writer;         // writer_bytes
+  uint64_t number = 0;             // base of `numbers`
   wire::Column<uint32_t> ends;     // end of each entry in the plain data; ascending
-  wire::Column<uint32_t> crcs;     // entry_crc of each; decode does not check it
+  wire::Column<uint32_t> crcs;     // of each; decode does not check them
   wire::Column<uint32_t> numbers;  // each append's number less the base
   Compression compression = Compression::kNone;
   std::vector<WriteBlock> blocks;  // empty: the data is not compressed
   Tags tags;
   std::string_view data;
+
+  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(ends.size()); }
+
+  // Takes the bytes that follow the frame: up to padding_bytes_max zeros, and then the data.
+  // Returns false if they are malformed.
+  bool take_data(std::string_view behind);
+
+  bool compressed() const { return !blocks.empty(); }
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
+  std::string_view data_of(uint32_t i) const {  // if the data is not compressed
+    return data.substr(begin_of(i), bytes_of(i));
+  }
+  uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
+};
+
+struct WriteRequest : SentEntries {
+  uint64_t epoch = 0;
+  Runs runs;  // the crcs are the entry_crc of each
 
   ZLOG_FIELDS(v) {
     v("epoch", epoch);
@@ -188,20 +205,7 @@ struct WriteRequest {
     v("blocks", blocks, at_most(limits::entries_max).since(2));
     tags.each(v, runs.count(), 3);
   }
-  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
-
-  // Takes the bytes that follow the frame: up to padding_bytes_max zeros, and then the data.
-  // Returns false if they are malformed.
-  bool take_data(std::string_view behind);
-
-  bool compressed() const { return !blocks.empty(); }
-  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
-  uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
-  std::string_view data_of(uint32_t i) const {  // if the data is not compressed
-    return data.substr(begin_of(i), bytes_of(i));
-  }
-  uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
 };
 
 struct ReadRequest {

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import requests, wire
 from .messages import METHODS, STRUCTS, encode_field, request
-from .requests import Entry, StripeView, View
+from .requests import AppendPart, Entry, StripeView, View
 from .wire import OPEN_END
 
 NO_STRIPINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
@@ -36,6 +36,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "stat": (1,),
     "remove": (1,),
     "freeze": (1,),
+    "append": (1, 1, b"w" * 16, 1, 0, [(1, 2, 0, [(b"\1a",)])], [0], [0], [0], 0, [], b"", [], []),
     "head_create": ("log", 7),
     "epoch_next": (4,),
     "epoch_read": (),
@@ -82,16 +83,27 @@ _RUNS = {
         "verify": [0, 1, 2, 5, 9],
     }.items()
 }
-_WRITE = requests.write(1, 1, b"w" * 16, 1, _ENTRIES)
-SOUND = {
-    method: _WRITE if method == "write" else request(method, *_VALUES[method]) for method in METHODS
+_WITH_DATA = {
+    "write": requests.write(1, 1, b"w" * 16, 1, _ENTRIES),
+    "append": requests.append(
+        1,
+        1,
+        b"w" * 16,
+        0,
+        [
+            AppendPart((Entry(0, 7, b"data", (b"a",)),), unless=((b"b",),)),
+            AppendPart((Entry(0, 8, b"b"),)),
+        ],
+    ),
 }
+SOUND = {method: _WITH_DATA.get(method) or request(method, *_VALUES[method]) for method in METHODS}
 
 
 def malformed(method: str) -> Iterator[bytes]:
     """Requests that are wrong beyond doubt: cut short, too long, or of no version."""
     sound = SOUND[method]
-    yield from (sound[:length] for length in range(len(sound)) if method != "write" or length < 100)
+    cut_max = 100 if method in _WITH_DATA else len(sound)
+    yield from (sound[:length] for length in range(cut_max))
     yield sound + b"\0"
     yield sound + sound
     for version, compat in ((0, 1), (1, 2), (2, 255)):  # none can say so

@@ -71,7 +71,7 @@ class Struct:
 
 
 def _amount(value: Any) -> int:
-    return len(value) if isinstance(value, (list, tuple)) else int(value)
+    return len(value) if isinstance(value, (bytes, list, tuple)) else int(value)
 
 
 def _struct(name: str, fields: str) -> Struct:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from . import replies, requests, wire
+from .append_model import AppendModel
 from .head_model import HeadModel
 from .messages import METHODS, STRUCTS, request
-from .model import StripeModel
 from .replies import Answer
 from .requests import WRITER, Entry, Grant, Part, View
 
@@ -114,7 +114,7 @@ def _fields(method: str) -> list[inspect.Parameter]:
 class Stripe(_Object):
     """A stripe object; the other fields are what the requests claim its geometry to be."""
 
-    MODEL = StripeModel
+    MODEL = AppendModel
 
     stride: int = 1
     residue: int = 0
@@ -128,6 +128,8 @@ class Stripe(_Object):
     def _payload(self, method: str, arguments: Mapping[str, Any]) -> bytes:
         if method == "write":
             return requests.write(striping=self.striping, **arguments)
+        if method == "append":
+            return requests.append(**arguments)
         return super()._payload(method, arguments)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from . import zstd
+from .appended import appended, reports
 from .messages import METHODS, STRUCTS, decode, decode_frame
 from .wire import Malformed, Reader, entry_crc
 
@@ -233,6 +234,7 @@ _REFUSALS: dict[str, set[Code]] = {
     "stat": _STALE,
     "remove": _STALE,
     "freeze": _STALE,
+    "append": {Code.BELOW_TRIM_POINT, *_TAKEN_OR_SAME_ID} - {Code.READ_ONLY},
     "tail_raise": _BEYOND,
     "trim_point_raise": {Code.HELD_BY_CURSOR, Code.BEYOND_TAIL},
     "view_propose": {Code.INVALID_EPOCH, *_STALE},
@@ -265,7 +267,10 @@ def parse(method: str, code: int, payload: bytes, asked: Mapping[str, Any] | Non
         if payload:
             raise Malformed(f"{method}: {code_name(code)} with a payload")
         return Answer(code)
-    if not METHODS[method].reads and len(payload) > WRITE_REPLY_BYTES_MAX:
+    if (
+        not (METHODS[method].reads or reports(method, code, payload))
+        and len(payload) > WRITE_REPLY_BYTES_MAX
+    ):
         raise Malformed(f"{method}: {len(payload)} bytes in a write method's reply")
     if code == Code.OK and method in _COLUMNS:
         return Answer(code, _COLUMNS[method](Reader(payload), **asked or {}))
@@ -286,7 +291,7 @@ def _value(message: str, payload: bytes) -> Any:
     return found if len(found) > 1 else next(iter(found), None)
 
 
-_CLASSES = {"SealReply": Sealed, "Fullness": Fullness, "StatReply": Stat}
+_CLASSES = {"AppendReply": appended, "SealReply": Sealed, "Fullness": Fullness, "StatReply": Stat}
 
 
 def _verified(highest: int | None, count: int, rows: Sequence[Any]) -> Verified:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from . import wire, zstd
@@ -51,6 +51,16 @@ class Entry:
     number: int
     data: bytes
     tags: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class AppendPart:
+    """A part of an append, and its condition; the positions of its entries say nothing."""
+
+    entries: tuple[Entry, ...]
+    expect: int | None = None
+    start: int = 0
+    unless: tuple[tuple[bytes, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,27 +122,68 @@ def write(
 
     `in_block`: entries in each block; 0 for none, and where the entries have no data.
     """
-    base = min([NUMBER_BASE_MAX, *(e.number for e in entries)])
-    ends, end = [], 0
-    for entry in entries:
-        end += len(entry.data)
-        ends.append(end)
+    runs = striping, [e.position for e in entries]
     if crcs is None:
         crcs = [wire.entry_crc(e.position, e.data) for e in entries]
-    runs, numbers = (striping, [e.position for e in entries]), [e.number - base for e in entries]
-    given = (epoch, timestamp, writer, base, runs, ends, crcs, numbers)
     size = in_block or max(1, len(entries))
     blocks = [entries[i : i + size] for i in range(0, len(entries), size)]
-    plain = [b"".join(entry.data for entry in block) for block in blocks]
+    tagged = any(entry.tags for entry in entries)
+    compats = (3 if tagged else 1), (3 if tagged else 2)
+    head = epoch, timestamp, writer
+    return _with_data("write", head, (runs,), entries, crcs, in_block and blocks, compats)
+
+
+def append(
+    epoch: int,
+    timestamp: int,
+    writer: bytes,
+    since: int,
+    parts: Sequence[AppendPart],
+    crcs: Sequence[int] | None = None,
+    in_block: int = 0,
+) -> bytes:
+    """append: like write; each block has entries of one part."""
+    entries = [entry for part in parts for entry in part.entries]
+    if crcs is None:
+        crcs = [wire.crc32c(entry.data) for entry in entries]
+    size = in_block or 1
+    each = [part.entries for part in parts]
+    blocks = [own[i : i + size] for own in each for i in range(0, len(own), size)]
+    told = [
+        (len(part.entries), part.expect, part.start, [(_names(tags),) for tags in part.unless])
+        for part in parts
+    ]
+    head = epoch, timestamp, writer
+    return _with_data("append", head, (since, told), entries, crcs, in_block and blocks, (1, 1))
+
+
+def _with_data(
+    method: str,
+    head: tuple[Any, ...],
+    where: tuple[Any, ...],
+    entries: Sequence[Entry],
+    crcs: Sequence[int],
+    blocks: Sequence[Sequence[Entry]] | int,
+    compats: tuple[int, int],
+) -> bytes:
+    """A request with entries, in these blocks or plain; the second compat is for blocks."""
+    base = min([NUMBER_BASE_MAX, *(e.number for e in entries)])
+    ends = [*accumulate(len(entry.data) for entry in entries)]
+    end = ends[-1] if ends else 0
+    given = (*head, base, *where, ends, crcs, [e.number - base for e in entries])
     tags = tag_columns([entry.tags for entry in entries])
-    compat = 3 if tags[0] else 1
-    if not in_block or not all(plain):
-        columns = request("write", *given, 0, (), *tags, compat=compat)
-        return columns + _padding(len(columns), end) + b"".join(plain)
+    plain = [b"".join(entry.data for entry in block) for block in blocks or [entries]]
+    if not blocks or not all(plain):
+        columns = request(method, *given, 0, (), *tags, compat=compats[0])
+        return columns + _padding(method, len(columns), end) + b"".join(plain)
     stored = [zstd.pack(each) for each in plain]
     rows = [(len(b), len(s), wire.crc32c(s)) for b, s in zip(blocks, stored, strict=True)]
-    columns = request("write", *given, ZSTD, rows, *tags, compat=max(compat, 2))
+    columns = request(method, *given, ZSTD, rows, *tags, compat=compats[1])
     return columns + b"".join(stored)
+
+
+def _names(tags: Sequence[bytes]) -> bytes:
+    return b"".join(wire.u8(len(name)) + name for name in tags)
 
 
 def tag_columns(tags: Sequence[Sequence[bytes]]) -> tuple[bytes, list[int], list[int]]:
@@ -141,13 +192,12 @@ def tag_columns(tags: Sequence[Sequence[bytes]]) -> tuple[bytes, list[int], list
     own = [sorted(names[tag] for tag in each) for each in tags]
     if not names:
         return b"", [], []
-    told = b"".join(wire.u8(len(name)) + name for name in names)
-    return told, [len(each) for each in own], [which for each in own for which in each]
+    return _names([*names]), [len(each) for each in own], [which for each in own for which in each]
 
 
-def _padding(offset: int, data_bytes: int) -> bytes:
+def _padding(method: str, offset: int, data_bytes: int) -> bytes:
     """Zeros that let much data begin with a page in an OSD, behind the class and the method."""
-    return bytes(-(len("zlog" + "write") + offset) % 4096 if data_bytes >= 32 << 10 else 0)
+    return bytes(-(len("zlog" + method) + offset) % 4096 if data_bytes >= 32 << 10 else 0)
 
 
 def view(value: View) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import replies
+from .appended import Appended
 from .messages import STRUCTS
 from .replies import Answer, Read, Row, Sealed, Slot, Stat, State, Verified
 from .requests import TIME, View, parse_view
@@ -106,6 +107,12 @@ def _show_sealed(sealed: Sealed) -> list[str]:
     return [f"highest={_or_none(sealed.highest)}{start}"]
 
 
+def _show_appended(reply: Appended) -> list[str]:
+    states = [f" {state.name.lower()}@{position}" for state, position in reply.outcomes]
+    stored = f" stored={reply.stored}" if reply.stored else ""
+    return [f"tail={reply.tail} since={reply.since}{stored}" + "".join(states)]
+
+
 def _show_fields(value: Any, count: int | None = None) -> str:
     """A tuple's fields, or the first ones."""
     pairs = zip(value._fields[:count], value, strict=False)
@@ -178,6 +185,7 @@ def _show_more(more: bool) -> list[str]:
 _SHOW: dict[str, Callable[..., list[str]]] = {
     "seal": _show_sealed,
     "write": lambda _fullness: [""],
+    "append": _show_appended,
     "read": _show_read,
     "verify": _show_verified,
     "trim_to": _show_more,

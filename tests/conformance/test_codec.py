@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zlog
+from zlog._native import appends
 from zlog._native import messages as native
 from zlog._native.new_entries import Tagged
 from zlog._native.replies import decode_read, fullest
@@ -23,7 +24,7 @@ from .messages import METHODS, STRUCTS, request
 from .model import POSITION_MAX, UNITS
 from .objects import Store, Stripe
 from .replies import Slot, State
-from .requests import Entry, StripeView, View
+from .requests import AppendPart, Entry, StripeView, View
 from .victims import Victims
 from .wire import OPEN_END
 
@@ -31,6 +32,7 @@ U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 WRITER = st.binary(min_size=16, max_size=16)
 STRIDE = st.integers(1, 1024)
+TAGS = st.lists(st.sampled_from(["a", "b", "ä", "c" * 128]), max_size=4, unique=True).map(tuple)
 ERRORS = (zlog.CorruptEntry, zlog.UnsupportedVersion)
 
 
@@ -49,7 +51,7 @@ def geometry_and_positions(draw: st.DrawFn) -> tuple[int, list[int]]:
     return wire.striping_of(stride, stripe_unit), positions
 
 
-ENCODED = [method for method in METHODS if method != "write"]
+ENCODED = [method for method in METHODS if method not in ("write", "append")]
 WIDEST = {"bool": 1, "u8": 2**8 - 1, "u32": 2**32 - 1, "u64": 2**64 - 1}
 NAME = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,9}", fullmatch=True)
 OTHERS = {  # by what is said of them, or else by their kind
@@ -198,8 +200,7 @@ def test_both_codecs_encode_writes_identically(
     size = len(positions)
     numbers = data.draw(st.lists(U32, min_size=size, max_size=size))
     contents = data.draw(st.lists(st.binary(max_size=20), min_size=size, max_size=size))
-    tag = st.lists(st.sampled_from(["a", "b", "ä", "c" * 128]), max_size=4, unique=True).map(tuple)
-    tags = data.draw(st.just([()] * size) | st.lists(tag, min_size=size, max_size=size))
+    tags = data.draw(st.just([()] * size) | st.lists(TAGS, min_size=size, max_size=size))
     entries = [
         Entry(p, base + n, d, tuple(tag.encode() for tag in own))
         for p, n, d, own in zip(positions, numbers, contents, tags, strict=True)
@@ -209,6 +210,37 @@ def test_both_codecs_encode_writes_identically(
         epoch, time, writer, striping, positions, [e.number for e in entries], sent
     )
     assert found == requests.write(epoch, time, writer, striping, entries)
+
+
+PARTS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.binary(max_size=20), TAGS), min_size=1, max_size=3),
+        st.none() | st.integers(0, POSITION_MAX),
+        st.integers(0, POSITION_MAX + 1),
+        st.lists(TAGS.filter(bool), max_size=2),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(parts=PARTS, epoch=U64, time=U64, writer=WRITER, base=st.integers(0, 2**64 - 2**32))
+def test_both_codecs_encode_appends_identically(
+    parts: list[Any], epoch: int, time: int, writer: bytes, base: int
+) -> None:
+    ours, theirs, sent, number = [], [], [], base
+    for contents, expect, start, unless in parts:
+        entries = [
+            Entry(0, number + i, data, tuple(tag.encode() for tag in tags))
+            for i, (data, tags) in enumerate(contents)
+        ]
+        sets = tuple(tuple(tag.encode() for tag in tags) for tags in unless)
+        ours.append(AppendPart(tuple(entries), expect, start, sets))
+        theirs.append(appends.AppendPart(number, len(entries), expect, start, tuple(unless)))
+        sent += [Tagged(data, own) if own else data for data, own in contents]
+        number += len(entries)
+    found = appends.encode_append(epoch, time, writer, base % 2**63, theirs, sent)
+    assert found == requests.append(epoch, time, writer, base % 2**63, ours)
 
 
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])

@@ -12,6 +12,7 @@ answer:
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,11 @@ from functools import partial
 from typing import Any
 
 from . import replies
+from .append_model import AppendModel
 from .head_model import HeadModel
-from .model import StripeModel
 from .objects import Directory, Head, Store, Stripe
 from .replies import Answer, Read
-from .requests import TIME, Entry, Grant, Part, View, offload
+from .requests import TIME, AppendPart, Entry, Grant, Part, View, offload
 from .show import show_answer
 from .victims import kind_of
 from .words import arguments
@@ -47,6 +48,7 @@ max_position EPOCH [start=N]
 stat EPOCH
 remove EPOCH
 freeze EPOCH
+append EPOCH WRITER NUMBER PARTS [since=N] [expect=N] [start=N] [unless=SETS] [tags=TAGS] [time=µs]
 damaged
 salvage POSITION
 heal POSITION
@@ -88,7 +90,8 @@ sequencer_find
 """Each method's words, by the names of what they are (see `words`), and its options.
 
 Most are the arguments of the calls in `objects`. ENTRIES are words `POSITIONS[#NUMBER]=DATA`, an
-entry's number is its position unless that says otherwise. STRIPES are words
+entry's number is its position unless that says otherwise. PARTS are words `COUNT=DATA`, with one
+condition and one set of tags; SETS are TAGS with `+` between them. STRIPES are words
 `ID:START-END/WIDTH[*UNIT]`, without END when the stripe is open.
 """
 _GRAMMAR = {name: words for name, *words in map(str.split, COMMANDS.strip().splitlines())}
@@ -157,7 +160,7 @@ def format_file(blocks: Iterable[Block], rest: Sequence[str]) -> str:
     return "\n".join([*lines, SEPARATOR, *answer, "", *rest]).rstrip("\n") + "\n"
 
 
-Objects = tuple[Stripe | StripeModel, Head | HeadModel, Directory | None]
+Objects = tuple[Stripe | AppendModel, Head | HeadModel, Directory | None]
 
 
 class Interpreter:
@@ -175,7 +178,7 @@ class Interpreter:
             self._objects[name] = (
                 (Stripe(self._store, name), Head(self._store, name), Directory(self._store, name))
                 if self._store
-                else (StripeModel(), HeadModel(), None)
+                else (AppendModel(), HeadModel(), None)
             )
         self._stripe, self._head, self._directory = self._objects[name]
 
@@ -230,6 +233,24 @@ class Interpreter:
         entries = [replace(entry, tags=tags) for entry in entries]
         crcs = [crc] * len(entries) if crc else None
         return self._stripe.write(epoch, entries, writer, timestamp, crcs=crcs)
+
+    def _append(
+        self,
+        epoch: int,
+        writer: bytes,
+        number: int,
+        parts: list[tuple[int, bytes]],
+        since: int = 0,
+        timestamp: int = TIME,
+        tags: tuple[bytes, ...] = (),
+        **condition: Any,
+    ) -> Answer:
+        numbers = itertools.count(number)
+        made = [
+            AppendPart(tuple(Entry(0, next(numbers), data, tags) for _ in range(n)), **condition)
+            for n, data in parts
+        ]
+        return self._stripe.append(epoch, made, writer, since, timestamp)
 
     def _read(self, positions: list[int], **arguments: Any) -> Answer:
         answer = self._stripe.read(positions=positions, **arguments)

@@ -42,6 +42,9 @@ def arguments(
         name = word.strip("[]")
         if name == "ENTRIES":
             found["entries"] = [entry for each in plain for entry in entries_of(each, striping)]
+        elif name == "PARTS":
+            split = (each.partition("=") for each in plain)
+            found["parts"] = [(int(count), _data(data)) for count, _, data in split]
         elif name == "STRIPES":
             found["stripes"] = tuple(map(stripe_view_of, plain))
         elif name.isupper() and (plain or not word.startswith("[")):
@@ -56,6 +59,8 @@ def _argument(name: str, word: str, striping: int) -> Any:
         return _positions(word, striping)
     if name == "TAGS":
         return _tags(word)
+    if name == "UNLESS":
+        return tuple(_tags(each) for each in word.split("+"))
     if name in ("STATE", "URL"):
         return _data(word)
     if name == "ENDS":

@@ -1,5 +1,7 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libcpp.memory cimport shared_ptr
+from libcpp.optional cimport optional
+from libcpp.string cimport string
 from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
@@ -15,7 +17,23 @@ cdef extern from "cls_zlog/base/codes.h" namespace "zlog" nogil:
         ZSTD "zlog::Compression::kZstd"
         LZ4 "zlog::Compression::kLz4"
 
+cdef extern from "cls_zlog/wire/append_messages.h" namespace "zlog" nogil:
+    void append_name(string_view name, string* out) except +
+
+    cdef cppclass TagSet:
+        string names
+
+    cdef cppclass CppAppendPart "zlog::AppendPart":
+        uint32_t entries
+        optional[uint64_t] expect
+        uint64_t start
+        vector[TagSet] unless
+
 cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
+    cdef cppclass AppendHead:
+        uint64_t since
+        vector[CppAppendPart] parts
+
     cdef cppclass CppNewEntry "zlog::NewEntry":
         uint64_t position
         uint64_t number
@@ -29,6 +47,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         Striping striping
         Compression compression
         const CppMacKey* mac
+        const AppendHead* append
 
     cdef cppclass WriteEncoder:
         int begin(
@@ -55,6 +74,11 @@ cdef class Request:
     cdef NewEntries entries
     cdef WriteEncoder encoder
     cdef shared_ptr[RequestBytes] payload  # null before the request is encoded
+
+
+cdef WriteHead write_head(
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t striping, str compression, MacKey mac
+) except *
 
 
 # Encodes a request if it is not encoded yet. Returns a code, so that the caller can check for an

@@ -68,6 +68,7 @@ cdef WriteHead write_head(
         raise ValueError(f"unknown compression {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
     head.tags = NULL
+    head.append = NULL
     head.mac = mac_of(mac)
     if head.mac != NULL and not head.mac.known():
         raise ValueError("only clients with the log's key can write entries with MACs")
