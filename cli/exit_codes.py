@@ -7,6 +7,7 @@ import enum
 from zlog import (
     AppendRefused,
     ClassNotLoaded,
+    Conflict,
     Fenced,
     Invalidated,
     KeyNeeded,
@@ -37,7 +38,7 @@ class ExitCode(enum.IntEnum):
     APPEND_REFUSED = 8
     KEY_REFUSED = 9
     NOT_HELD = 10
-    CHANGED = 11
+    CONFLICT = 11
     HUNG_UP = 129
     """The code of shells for a process that SIGHUP ended."""
     INTERRUPTED = 130
@@ -61,6 +62,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], ExitCode], ...] = (
     ((NotWritten, Invalidated), ExitCode.NO_ENTRY),
     ((LogExists,), ExitCode.LOG_EXISTS),
     ((AppendRefused, Fenced), ExitCode.APPEND_REFUSED),
+    ((Conflict,), ExitCode.CONFLICT),
     ((KeyNeeded, WrongKey, MacsMissing), ExitCode.KEY_REFUSED),
     ((ClassNotLoaded,), ExitCode.CLASS_NOT_LOADED),  # before its base StoreUnavailable
     ((StoreReadOnly, StoreUnavailable, SequencerUnavailable), ExitCode.UNREACHABLE),

@@ -6,6 +6,7 @@ import re
 
 from zlog import (
     AppendRefused,
+    Conflict,
     EntryTooLarge,
     Fenced,
     HeldByCursor,
@@ -17,6 +18,7 @@ from zlog import (
 
 _WORDS: dict[type[ZlogError], str] = {
     AppendRefused: "Append to its source, or make it a separate log: `zlog access promote LOG`.",
+    Conflict: "Read the new entries (`zlog read LOG`), and append with a new condition.",
     Fenced: (
         "`zlog access show LOG` shows who writes it now. `zlog append LOG --exclusive` fences that"
         " writer and takes the log back. If the log is read-only, open it first:"

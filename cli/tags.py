@@ -28,9 +28,9 @@ def selected(tags: tuple[str, ...], match: Match | None) -> Selected:
     return {"tags": tags or None, "match": match or "any"}
 
 
-def tag_option(help: str) -> Callable[[F], F]:
-    """Return the option ``--tag``, which may be repeated and passes ``tags``."""
-    return click.option("--tag", "tags", multiple=True, metavar="TAG", callback=_checked, help=help)
+def tag_option(help: str, name: str = "--tag", passes: str = "tags") -> Callable[[F], F]:
+    """Return an option for tags, which may be repeated and passes ``passes``."""
+    return click.option(name, passes, multiple=True, metavar="TAG", callback=_checked, help=help)
 
 
 def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:

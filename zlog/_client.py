@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from zlog._append.append import Appender
 from zlog._append.exactly_once import ExactlyOnce
+from zlog._append.ordered import OrderedAppender
 from zlog._append.reserved import Reserved
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline
@@ -67,7 +67,9 @@ class LogClient:
         """The id of this handle's appends and fills. No other handle has the same id."""
         self.reader = Reader(self.positions, self.writer, self.budget)
         self.cursors = Cursors(self.layout)
-        self.appender = Appender(self.layout, self.positions, self.writer, self.limit)
+        self.appender = OrderedAppender(
+            self.layout, self.positions, self.writer, self.limit, self.reader
+        )
         self.reserved = Reserved(self.reader, self.appender)
         self.exactly_once = ExactlyOnce(self.reader, self.limit)
         for attach in attached:

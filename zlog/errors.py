@@ -174,6 +174,25 @@ class AppendRefused(ZlogError):
     )
 
 
+class Conflict(ZlogError):
+    """The condition of an append does not hold. Nothing was appended.
+
+    Attributes:
+        position: the position of the first conflicting entry. If the append expected another
+            position, the log's tail.
+        tags: the tags of the conflicting entry; empty if there are none or it cannot be read.
+    """
+
+    hint = "Read the new entries, decide again, and append with a new condition (`log.decide`)."
+
+    def __init__(
+        self, message: str, *, position: int, tags: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+        self.tags = tags
+
+
 class Fenced(ZlogError):
     """The exclusive writer has lost its log and cannot get it back.
 

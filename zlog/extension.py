@@ -141,8 +141,22 @@ class LogPort(abc.ABC):
         self.deadline = client.deadline
 
     @abc.abstractmethod
-    async def append(self, data: bytes, tags: Sequence[str]) -> int:
-        """Append an entry and return its position. Concurrent calls are sent together."""
+    async def append(
+        self,
+        data: bytes,
+        tags: Sequence[str],
+        unless: Sequence[Sequence[str]] = (),
+        start: int = 0,
+    ) -> int:
+        """Append an entry and return its position. Concurrent calls are sent together.
+
+        With ``unless``, raise Conflict if an entry at or above ``start`` has all tags of a set.
+        """
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the log is ordered by its object, so that appends can have conditions."""
+        return self._client.layout.view.ordered
 
     @abc.abstractmethod
     def event(self) -> Event:
@@ -291,9 +305,16 @@ class ThreadPort(LogPort):
         self.wait_seconds = self._client.options.timeout
         self._log = log
 
-    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+    async def append(
+        self,
+        data: bytes,
+        tags: Sequence[str],
+        unless: Sequence[Sequence[str]] = (),
+        start: int = 0,
+    ) -> int:
         """See :meth:`LogPort.append`."""
-        return self._log.append(data, tags=tags)
+        after = start - 1 if unless and start else None
+        return self._log.append(data, tags=tags, unless=unless, after=after)
 
     def event(self) -> Event:
         """See :meth:`LogPort.event`."""
@@ -332,9 +353,16 @@ class AsyncioPort(LogPort):
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+    async def append(
+        self,
+        data: bytes,
+        tags: Sequence[str],
+        unless: Sequence[Sequence[str]] = (),
+        start: int = 0,
+    ) -> int:
         """See :meth:`LogPort.append`."""
-        return await self._log.append(data, tags=tags)
+        after = start - 1 if unless and start else None
+        return await self._log.append(data, tags=tags, unless=unless, after=after)
 
     def event(self) -> Event:
         """See :meth:`LogPort.event`."""

@@ -22,6 +22,9 @@ APPEND_ENTRIES_MAX = 32768
 APPEND_BYTES_MAX = 16 << 20
 """How many bytes of one list are in flight at once."""
 
+UNLESS_SETS_MAX = 32
+"""The maximum number of sets of tags in the condition of an append."""
+
 GRANT_COUNT_MAX = 65536
 """How many positions a sequencer grants at once, and how many can be reserved at once."""
 

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zlog import _client
+from zlog._append.ordered import Part
 from zlog._append.rounds import Failed
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -26,8 +27,9 @@ from zlog._base.sequencer import parse_host_port, reachable_at
 from zlog._io import BlockingIo
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import NewEntry
+from zlog._native.rounds import QuickRound
 from zlog.distribution import how_to_install
-from zlog.errors import ZlogError
+from zlog.errors import Conflict, ZlogError
 from zlog.spool import spool_metrics
 
 if TYPE_CHECKING:
@@ -179,6 +181,7 @@ class _Tallies:
         self.round_entries = Distribution(_ENTRIES)
         self.append_seconds = Distribution(_SECONDS)
         self.failures: Counter[str] = Counter()
+        self.conflicts = 0
 
     def _unlock(self) -> None:
         self.lock = Mutex(reentrant=True)
@@ -207,6 +210,8 @@ class _Tallies:
         failures = _keyed(self.failures)
         what = "Append rounds that failed, by the error's name."
         yield _counter("append_failures", what, failures, "error")
+        what = "Appends that were rejected because their condition did not hold."
+        yield _counter("append_conflicts", what, {(): self.conflicts})
         yield _counter("appended_entries", "Entries that were acknowledged.", {(): self.entries})
         sizes = [((), self.round_entries)]
         what = "Entries that are sent together in an append round."
@@ -282,35 +287,83 @@ class _Instruments:
         self._attach_appender(client, name)
 
     def _attach_appender(self, client: LogClient, name: str) -> None:
-        appender: Any = client.appender
-        append_round = appender.append_round
+        appender = client.appender
+        append_round, append_parts = appender.append_round, appender.append_parts
 
-        async def measured(
-            entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
-        ) -> Sequence[int] | Failed:
-            began = time.perf_counter()
-            tallies = self._tallies
-            appended: Sequence[int] | Failed = ()
-            attributes = {"zlog.log": name, "zlog.entries": end - start}
+        @contextmanager
+        def span(entries: int) -> Iterator[None]:
+            attributes = {"zlog.log": name, "zlog.entries": entries}
             try:
                 with self._span("zlog.append", attributes=attributes):
-                    appended = await append_round(entries, start, end, deadline)
+                    yield
+            except BaseException as error:
+                self._count_failure(error)
+                raise
+
+        async def round_measured(
+            entries: Sequence[NewEntry],
+            start: int,
+            end: int,
+            deadline: Deadline,
+            begun: QuickRound | None = None,
+        ) -> Sequence[int] | Failed:
+            if client.layout.view.ordered:  # append_parts is measured
+                return await append_round(entries, start, end, deadline, begun)
+            began = time.perf_counter()
+            appended: Sequence[int] | Failed = ()
+            try:
+                with span(end - start):
+                    appended = await append_round(entries, start, end, deadline, begun)
                     if isinstance(appended, Failed):
                         raise appended.error  # so that the span records it
-            except BaseException as error:
-                with tallies.lock:
-                    tallies.failures[type(error).__name__] += 1
+            except BaseException:
                 if isinstance(appended, Failed):
                     return appended
                 raise
-            took = time.perf_counter() - began
-            with tallies.lock:
-                tallies.append_seconds.add(took)
-                tallies.round_entries.add(end - start)
-                tallies.entries += end - start
+            self._count_round(end - start, time.perf_counter() - began)
             return appended
 
-        appender.append_round = measured
+        async def parts_measured(parts: Sequence[Part], deadline: Deadline) -> None:
+            began = time.perf_counter()
+            with span(sum(len(part.entries) for part in parts)):
+                await append_parts(parts, deadline)
+            self._count_parts(parts, time.perf_counter() - began)
+
+        def quick_ended(entries: int, took: float, error: BaseException | None) -> None:
+            with self._span("zlog.append", attributes={"zlog.log": name, "zlog.entries": entries}):
+                pass
+            if error is None:
+                self._count_round(entries, took)
+            else:
+                self._count_failure(error)
+
+        changed: Any = appender
+        changed.append_round, changed.append_parts = round_measured, parts_measured
+        changed.quick_ended = quick_ended
+
+    def _count_round(self, entries: int, took: float) -> None:
+        tallies = self._tallies
+        with tallies.lock:
+            tallies.append_seconds.add(took)
+            tallies.round_entries.add(entries)
+            tallies.entries += entries
+
+    def _count_failure(self, error: BaseException) -> None:
+        with self._tallies.lock:
+            self._tallies.failures[type(error).__name__] += 1
+
+    def _count_parts(self, parts: Sequence[Part], took: float) -> None:
+        appended = 0
+        for part in parts:
+            if isinstance(part.outcome, int):
+                appended += len(part.entries)
+            elif isinstance(part.outcome, BaseException) and not isinstance(part.outcome, Conflict):
+                self._count_failure(part.outcome)
+            else:
+                with self._tallies.lock:
+                    self._tallies.conflicts += 1
+        if appended:
+            self._count_round(appended, took)
 
     async def measured(
         self, name: str, calls: Sequence[Call], began: float, work: Awaitable[list[Reply]]

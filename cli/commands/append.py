@@ -17,6 +17,7 @@ from zlog import Log, Spool, ZlogError
 from zlog.cli import signals
 from zlog.cli.batches import Batches, Limits, Splitter, from_json, tags_each
 from zlog.cli.command import Command
+from zlog.cli.conditions import AtomicAppends, Condition, check_atomic, condition_options
 from zlog.cli.exclusive import ExclusiveAppends
 from zlog.cli.input import BadInput, Input, check_readable, too_long
 from zlog.cli.names import log_argument
@@ -52,6 +53,7 @@ _JSON_OVERHEAD = 8
     zlog read old --json | zlog append new --json
     zlog append orders --tag eu --tag paid -m 'fourth'
     zlog append ledger --exclusive < moves.txt   # as its exclusive writer
+    zlog append seats --tag seat.7 --unless-tag seat.7 -m 'Ada'   # only once
     tail -F app.log | zlog append app --spool /var/spool/app
     """,
 )
@@ -83,6 +85,7 @@ _JSON_OVERHEAD = 8
     16384,
     "Append up to N entries per call. With 1, the order of entries never changes.",
 )
+@condition_options
 @click.option(
     "--exclusive",
     is_flag=True,
@@ -137,6 +140,10 @@ def append(
     positions: bool,
     batch: int,
     max_bytes: int | None,
+    atomic: bool,
+    expect: int | None,
+    unless: tuple[str, ...],
+    after: int | None,
     exclusive: bool,
     name: str | None,
     keep: bool,
@@ -156,6 +163,10 @@ def append(
     ends. The entries keep the order of the input, even though each batch is sent before the
     previous one is confirmed.
 
+    With --atomic, --expect or --unless-tag, all entries of the input are appended together, or none
+    of them. The log must be ordered by its object (`zlog create --ordering object`). If the
+    condition does not hold, nothing is appended, and the exit code is 11.
+
     With --spool, an entry is acknowledged once it is in the log or in the directory. At its end,
     the command reports the entries that are still in the directory, and `zlog forward` delivers
     them.
@@ -167,6 +178,13 @@ def append(
         raise click.UsageError("--name and --keep need --exclusive")
     if spool is None and (spool_always, spool_full, spool_bytes) != _SPOOL_DEFAULTS:
         raise click.UsageError("--spool-always, --spool-full and --spool-bytes need --spool")
+    atomic = atomic or expect is not None or bool(unless)
+    if after is not None and not unless:
+        raise click.UsageError("--after needs --unless-tag")
+    if atomic and (exclusive or spool is not None):
+        raise click.UsageError(
+            "--atomic, --expect and --unless-tag cannot be combined with --exclusive or --spool"
+        )
     if spool is not None and (exclusive or positions):
         raise click.UsageError("--spool cannot be combined with --exclusive or --positions")
     if whole and (null or keep_newline or as_json):
@@ -201,17 +219,26 @@ def append(
         Tally("in the log" if spool is None else "in the log or in the spool") as tally,
     ):
         entry_bytes = spool_entry_bytes if isinstance(opened, Spool) else opened.entry_bytes_max
+        if atomic and isinstance(opened, Log):
+            check_atomic(opened)
         texts = _texts(messages, entry_bytes)
         if positions:
             out.check()
         paths = () if texts else files or ("-",)
         _check_readable(paths, log)
         show = partial(_print, out) if positions else None
+        condition: Condition = {
+            "expect": expect,
+            "unless": [(tag,) for tag in unless],
+            "after": after,
+        }
         with (
             _Spooled(opened, tags, tally)
             if isinstance(opened, Spool)
             else ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
             if exclusive
+            else AtomicAppends(opened, tags, condition, tally, show)
+            if atomic
             else _Appends(opened, tags, tally, show)
         ) as appends:
             for start in range(0, len(texts), batch):
@@ -350,7 +377,7 @@ class _Spooled(AbstractContextManager["_Spooled", None]):
         self.tally.stored()
 
 
-_AnyAppends: TypeAlias = "_Appends | _Spooled | ExclusiveAppends"
+_AnyAppends: TypeAlias = "_Appends | _Spooled | ExclusiveAppends | AtomicAppends"
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:

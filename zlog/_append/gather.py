@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from zlog._append.append import Appender
+from zlog._append.ordered import Condition, OrderedAppender, Part
 from zlog._append.rounds import (
     QUICK_SECONDS,
     ROUND_BYTES_MAX,
@@ -57,7 +57,7 @@ class Coalescer:
         submit: a function that returns the future of an entry's position.
     """
 
-    def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+    def __init__(self, appender: OrderedAppender, io: Io, timeout: float | None) -> None:
         assert isinstance(io, AsyncioIo)
         self._appender = appender
         self._io = io
@@ -73,6 +73,8 @@ class Coalescer:
         self._checking: asyncio.TimerHandle | None = None
         self._change: asyncio.Future[None] | None = None
         self._policy = RoundPolicy(io.store)
+        self._parts: list[tuple[Part, asyncio.Future[None]]] = []  # they wait to be sent
+        self._parts_sender: asyncio.Task[None] | None = None
         self.append = self._gathering.append
         self.submit = self._gathering.submit
 
@@ -92,9 +94,34 @@ class Coalescer:
         """The bytes of data that wait to be sent, not counting appends that are held back."""
         return self._gathering.waiting_bytes
 
+    async def append_together(self, entries: Sequence[NewEntry], condition: Condition) -> range:
+        """Append a part together with those of other tasks, and return its positions."""
+        part = self._appender.part(entries, condition)
+        sent = self._loop.create_future()
+        self._parts.append((part, sent))
+        if self._parts_sender is None:
+            self._parts_sender = self._loop.create_task(self._send_parts())
+        await sent
+        return await self._appender.positions_of(part, deadline_of(self._io, self._timeout))
+
+    async def _send_parts(self) -> None:
+        while self._parts:
+            taken, self._parts = self._parts, []
+            try:
+                deadline = deadline_of(self._io, self._timeout)
+                await self._appender.append_parts([part for part, _ in taken], deadline)
+            finally:
+                for part, sent in taken:
+                    part.outcome = interrupted() if part.outcome is None else part.outcome
+                    if not sent.done():
+                        sent.set_result(None)
+            await asyncio.sleep(0)  # so that the next appends of these tasks are sent together
+        self._parts_sender = None
+        self._send()
+
     async def flush(self, deadline: Deadline) -> None:
         """Wait until all appends are acknowledged or have failed."""
-        while self._under_way or len(self._gathering):
+        while self._under_way or len(self._gathering) or self._parts_sender is not None:
             if not await self._changed(deadline):
                 raise not_confirmed()
 
@@ -156,7 +183,10 @@ class Coalescer:
             passed = self._io.monotonic() - each.began
             begun = None if each.calls is None else each
             self._begin_task(each.entries, each.appends, passed, begun)
-        elif each.error is None:
+            return
+        took = self._io.monotonic() - each.began
+        self._appender.quick_ended(len(each.appends), took, each.error)
+        if each.error is None:
             self._complete(each.appends, range(each.first, each.first + len(each.appends)))
         else:
             self._complete(each.appends, Failed(each.error, (None,) * len(each.appends)))
@@ -194,7 +224,7 @@ class SharedAppends:
             for the end of the round, so it can take up to twice its timeout.
     """
 
-    def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+    def __init__(self, appender: OrderedAppender, io: Io, timeout: float | None) -> None:
         self._appender = appender
         self._io = io
         self._timeout = timeout
@@ -218,6 +248,8 @@ class SharedAppends:
         self._sender: ThreadPoolExecutor | None = None
         self._sending = False
         self._sending_thread: int | None = None
+        self._parts: list[Part] = []  # they wait to be sent
+        self._sending_parts = False
 
     @property
     def full(self) -> bool:
@@ -289,6 +321,32 @@ class SharedAppends:
                     future.set_exception(outcome)
                 else:
                     future.set_result(outcome)
+
+    def append_together(self, entries: Sequence[NewEntry], condition: Condition) -> range:
+        """Append a part together with those of other threads, and return its positions."""
+        self._begin_wait()
+        part = self._appender.part(entries, condition)
+        with self._change:
+            self._parts.append(part)
+            while part.outcome is None and self._sending_parts:
+                self._change.wait()
+            taken: list[Part] = []
+            if part.outcome is None:
+                taken, self._parts, self._sending_parts = self._parts, [], True
+        if taken:
+            self._send_parts(taken)
+        deadline = deadline_of(self._io, self._timeout)
+        return drive(self._appender.positions_of(part, deadline))
+
+    def _send_parts(self, parts: list[Part]) -> None:
+        try:
+            drive(self._appender.append_parts(parts, deadline_of(self._io, self._timeout)))
+        finally:
+            with self._change:
+                for part in parts:
+                    part.outcome = interrupted() if part.outcome is None else part.outcome
+                self._sending_parts = False
+                self._change.notify_all()
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until all submitted entries are acknowledged or have failed."""

@@ -139,7 +139,8 @@ class Positions:
         is ignored, because only a hostile client can have recorded one.
         """
         view = self.layout.view
-        if end is not None and end <= view.tail_floor and view.writer is None:
+        counts = view.writer is None and not view.ordered
+        if end is not None and end <= view.tail_floor and counts:
             return end
         tail = await self.tail(deadline)
         return tail if end is None else min(end, tail)
@@ -365,7 +366,12 @@ class Positions:
 
         while True:
             view, replies = await self.layout.guarded(calls, deadline)
-            tail = max(view.live_stripe.start, view.tail_floor)
+            # An ordered log's object assigns positions below the floor of an exactly-once append.
+            tail = (
+                view.live_stripe.start
+                if view.ordered
+                else max(view.live_stripe.start, view.tail_floor)
+            )
             missing = False
             for reply in replies:
                 if reply.code == -errno.ENOENT:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
 from zlog._append.gather import Coalescer
+from zlog._append.ordered import ALWAYS, Condition, NotOrdered
 from zlog._append.producer_records import Producer, SequenceKey
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
 from zlog._native.new_entries import NewEntry, with_tags
+from zlog._read.items import no_entry
 from zlog.aio._reading import Reading
+from zlog.entry import Entry, GapKind
+from zlog.errors import Conflict
 
 
 class Writing(Reading):
@@ -25,27 +29,60 @@ class Writing(Reading):
         self._append = self._shared.append
 
     def append(
-        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+        self,
+        data: bytes,
+        *,
+        tags: Tags = (),
+        expect: int | None = None,
+        unless: Iterable[Collection[str]] = (),
+        after: int | None = None,
+        timeout: Timeout = ...,
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
         Concurrent appends are sent together, unless they have their own ``timeout``.
 
+        A log that is ordered by its object (docs/event-sourcing.md) also accepts a condition.
+        If the condition does not hold when the entry is stored, nothing is appended.
+
         Args:
             data: the entry.
             tags: up to 64 strings, each of 1 to 128 bytes in UTF-8. Readers get them with the
                 entry, in no particular order.
+            expect: the position that the entry must get.
+            unless: up to 32 sets of tags. Append nothing if the log has an entry with all tags of
+                one of the sets.
+            after: the position that you have read last, with ``unless``. Only entries above it
+                conflict. None means that all entries of the log do, except trimmed ones.
 
         Raises:
+            AppendRefused: there is a condition, but the log is not ordered by its object.
+            BeyondTail: the log has no position ``after`` yet.
+            Conflict: the condition does not hold; see ``position``.
             EntryTooLarge, InvalidTag: nothing was sent.
             StoreTimeout: the entry may or may not be in the log, at one position at most.
         """
         entry = data if tags == () else with_tags(data, tags)
+        if expect is not None or unless or after is not None:
+            return self._append_if(entry, Condition.of(expect, unless, after), timeout)
         return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
 
     async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
         [position] = await drive(self._client.appender.append([entry], self._deadline(timeout)))
         return position
+
+    async def _append_if(self, entry: NewEntry, condition: Condition, timeout: Timeout) -> int:
+        [position] = await self._append_together([entry], condition, timeout)
+        return position
+
+    async def _append_together(
+        self, entries: Sequence[NewEntry], condition: Condition, timeout: Timeout
+    ) -> range:
+        """Append all entries or none, at consecutive positions."""
+        if timeout is ...:
+            return await self._shared.append_together(entries, condition)
+        work = self._client.appender.append_all(entries, self._deadline(timeout), condition)
+        return await drive(work)
 
     async def submit(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
@@ -82,6 +119,9 @@ class Writing(Reading):
         *,
         tags: Tags = (),
         tags_each: Iterable[Tags] | None = None,
+        expect: int | None = None,
+        unless: Iterable[Collection[str]] = (),
+        after: int | None = None,
         timeout: Timeout = ...,
     ) -> list[int]:
         """Append entries together, and return their positions in the order of the entries.
@@ -91,10 +131,15 @@ class Writing(Reading):
         But an entry moves above its successors if a reader fills its position first or, in a log
         without a sequencer, another writer takes it. To rule this out, append them one by one.
 
+        A log that is ordered by its object appends all entries or none, at consecutive positions.
+
         Args:
-            entries: any number of entries.
+            entries: any number of entries. If the log is ordered by its object, up to 32,768
+                entries with 16 MiB of data.
             tags: the tags of every entry; see :meth:`append`.
             tags_each: a collection of tags for each entry, instead of ``tags``.
+            expect, unless, after: the condition, as in :meth:`append`; ``expect`` is the position
+                of the first entry.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
@@ -102,7 +147,74 @@ class Writing(Reading):
                 acknowledged entry, and None for each other entry.
         """
         items = new_entries(entries, tags, tags_each)
+        if not items:
+            return []
+        if expect is not None or unless or after is not None:
+            condition = Condition.of(expect, unless, after)
+            return [*await self._append_together(items, condition, timeout)]
+        if self._client.layout.view.ordered:
+            try:
+                return [*await self._append_together(items, ALWAYS, timeout)]
+            except NotOrdered:  # a sequencer orders the log now
+                pass
         return await drive(self._client.appender.append(items, self._deadline(timeout)))
+
+    async def decide(
+        self,
+        tags: Iterable[Collection[str]],
+        decide: Callable[[list[Entry]], Iterable[tuple[bytes, Tags]]],
+        *,
+        attempts: int = 10,
+        timeout: Timeout = ...,
+    ) -> list[int]:
+        """Append what a function decides from entries, unless more such entries arrive meanwhile.
+
+        In that case, the function is called again with these entries as well. The log must be
+        ordered by its object.
+
+        Args:
+            tags: up to 32 sets of tags. The decision depends on the entries that have all tags of
+                one of the sets.
+            decide: a function of these entries, in the order of the log. It returns the entries to
+                append, each with its tags. If it returns none, nothing is appended.
+            attempts: how often the function is called at most.
+            timeout: the budget of each request.
+
+        Returns:
+            The positions of the appended entries.
+
+        Raises:
+            Conflict: in the last attempt, another client appended such an entry first.
+            CorruptEntry: a position that may hold such an entry is lost.
+            ZlogError: as for :meth:`append_many`.
+        """
+        sets = Condition.of(None, tags, None).unless
+        if not sets or attempts < 1:
+            raise ValueError("decide needs at least one set of tags and one attempt")
+        found: dict[int, Entry] = {}
+        start = 0
+        while True:
+            attempts -= 1
+            tail = await self.tail(checked=False, timeout=timeout)
+            for each in sets:
+                async for item in self.read_range(start, tail, tags=each, match="all"):
+                    if isinstance(item, Entry):
+                        found[item.position] = item
+                    elif item.kind != GapKind.TRIMMED:
+                        raise no_entry(item, self.name)
+            start = tail
+            decided = [*decide([found[position] for position in sorted(found)])]
+            if not decided:
+                return []
+            data, tags_each = zip(*decided, strict=True)
+            after = tail - 1 if tail else None
+            try:
+                return await self.append_many(
+                    data, tags_each=tags_each, unless=sets, after=after, timeout=timeout
+                )
+            except Conflict:
+                if not attempts:
+                    raise
 
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Reserve consecutive positions to write later, and return them.

@@ -252,7 +252,7 @@ def put(
             if version not in (None, found.version(key)):
                 was = "does not exist" if key not in found else f"has version {found.version(key)}"
                 hint = f"Read it, and decide again: `zlog objects get {log} {name} {key} --json`."
-                raise Failure(f"key {key!r} of map {name!r} {was}", ExitCode.CHANGED, hint)
+                raise Failure(f"key {key!r} of map {name!r} {was}", ExitCode.CONFLICT, hint)
             if value is None:
                 found.delete(key)
             else:

@@ -1,0 +1,391 @@
+"""Appends to a log that is ordered by its object (docs/design/ordered-logs.md).
+
+The live stripe has one object, and its method ``append`` assigns positions in the step that stores
+the entries. It can therefore check a condition in the same step. A request contains the parts of
+several callers. Each part has its own condition, and is stored completely or not at all.
+
+Every answer but a timeout is definite. STALE_EPOCH means that the parts are not in the object and
+never will be. They are then sent again, to the object of the newest view.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zlog._append.append import Appender, Grants
+from zlog._append.rounds import Failed, again, indefinite
+from zlog._base.codes import Code, PartState
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply
+from zlog._base.monitor import explain
+from zlog._base.names import check_position
+from zlog._base.options import compression_of
+from zlog._base.refusals import refused_call
+from zlog._layout.layout import Layout
+from zlog._native import messages
+from zlog._native.appends import AppendPart, append_outcomes, encode_append
+from zlog._native.new_entries import (
+    EntryLimit,
+    NewEntry,
+    entries_cut,
+    entries_owned,
+    tags_checked,
+)
+from zlog._native.rounds import QuickRound
+from zlog._read.read import Reader
+from zlog._read.select import TagReader
+from zlog._read.wanted import Wanted
+from zlog._replica.repair import answers
+from zlog.entry import Entry, GapKind
+from zlog.errors import (
+    AppendRefused,
+    BeyondTail,
+    Conflict,
+    CorruptEntry,
+    EntryTooLarge,
+    StoreTimeout,
+    ZlogError,
+)
+from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX, UNLESS_SETS_MAX
+from zlog.view import View
+
+_PARTS_MAX = 128
+"""The class's limit for the parts of one request."""
+
+_INDEFINITE = (Code.SAME_ID, Code.UNREADABLE, Code.LOST, Code.BELOW_TRIM_POINT)
+"""Answers if the object cannot tell whether it stores an earlier copy of the request."""
+
+
+class NotOrdered(AppendRefused):
+    """The log is not ordered by its object."""
+
+
+class Condition(NamedTuple):
+    """What must be true at the position of an append.
+
+    Attributes:
+        expect: the position that the first entry must get; None if any will do.
+        unless: sets of tags. The append conflicts with entries that have all tags of a set.
+        start: the append conflicts only with entries at or above this position.
+    """
+
+    expect: int | None = None
+    unless: tuple[tuple[str, ...], ...] = ()
+    start: int = 0
+
+    @classmethod
+    def of(
+        cls, expect: int | None, unless: Iterable[Collection[str]], after: int | None
+    ) -> Condition:
+        """Check the condition that a caller passed.
+
+        Raises:
+            InvalidTag: a tag is empty or too long, or there are too many of them.
+            TypeError: ``unless`` is a single set of tags.
+            ValueError: a position is invalid, a set is empty, or there are too many sets.
+        """
+        for position in (expect, after):
+            if position is not None:
+                check_position(position)
+        unless = [unless] if isinstance(unless, (str, bytes)) else [*unless]
+        if any(isinstance(tags, (str, bytes)) for tags in unless):
+            raise TypeError("unless takes a list of sets of tags, such as [('course.7', 'full')]")
+        sets = tuple(tags_checked(tags) for tags in unless)
+        if not all(sets):
+            raise ValueError("each set of tags in unless needs at least one tag")
+        if len(sets) > UNLESS_SETS_MAX:
+            raise ValueError(f"unless takes up to {UNLESS_SETS_MAX} sets of tags, not {len(sets)}")
+        if after is not None and not sets:
+            raise ValueError("after limits unless, so give both")
+        return cls(expect, sets, 0 if after is None else after + 1)
+
+
+ALWAYS = Condition()
+
+
+class Rejected(NamedTuple):
+    """An object rejected a part.
+
+    Attributes:
+        position: the position of a conflicting entry; the tail if the tail was not as expected.
+        tail: the log's tail at that moment.
+    """
+
+    position: int
+    tail: int
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """The entries of one caller, which are appended together or not at all.
+
+    Attributes:
+        entries: the entries, at least one.
+        condition: the condition under which they are appended.
+        outcome: the position of the first entry, the error, or why the condition did not hold. None
+            until this is known.
+    """
+
+    entries: Sequence[NewEntry]
+    condition: Condition = ALWAYS
+    outcome: int | BaseException | Rejected | None = None
+    number: int = field(init=False, default=-1)
+    searched: int = field(init=False, default=0)
+    """No entry from ``condition.start`` up to here conflicts."""
+
+
+class OrderedAppender(Appender):
+    """An appender that also appends to logs that are ordered by their object."""
+
+    def __init__(
+        self, layout: Layout, positions: Grants, writer: bytes, limit: EntryLimit, reader: Reader
+    ) -> None:
+        super().__init__(layout, positions, writer, limit)
+        self._reader = reader
+        self._known = (0, 0)  # a stripe's id, and a position that its tail has reached
+
+    async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
+        """See :meth:`Appender.append`. A log that is ordered by its object appends all or none."""
+        if entries and self.layout.view.ordered:
+            with contextlib.suppress(NotOrdered):  # a sequencer orders the log now
+                return [*await self.append_all(entries, deadline)]
+        return await super().append(entries, deadline)
+
+    async def append_round(
+        self,
+        entries: Sequence[NewEntry],
+        start: int,
+        end: int,
+        deadline: Deadline,
+        begun: QuickRound | None = None,
+    ) -> Sequence[int] | Failed:
+        """See :meth:`Appender.append_round`."""
+        if begun is None and self.layout.view.ordered:
+            try:
+                return await self.append_all(entries[start:end], deadline)
+            except NotOrdered:  # a sequencer orders the log now
+                pass
+            except ZlogError as error:
+                return Failed(error, (None,) * (end - start))
+        return await super().append_round(entries, start, end, deadline, begun)
+
+    def quick_ended(self, entries: int, took: float, error: BaseException | None) -> None:
+        """Do nothing. Metrics replace this, which is called after each round without a task."""
+
+    async def append_all(
+        self, entries: Sequence[NewEntry], deadline: Deadline, condition: Condition = ALWAYS
+    ) -> range:
+        """Append all entries or none, at consecutive positions. May raise NotOrdered."""
+        part = self.part(entries, condition)
+        await self.append_parts([part], deadline)
+        return await self.positions_of(part, deadline)
+
+    def part(self, entries: Sequence[NewEntry], condition: Condition = ALWAYS) -> Part:
+        """Return a part.
+
+        Raises:
+            EntryTooLarge: the entries exceed a limit. Nothing was sent.
+            TypeError: an entry is not bytes.
+        """
+        self.check(entries)
+        entries = entries_owned(entries)
+        if entries_cut(entries, 0, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX) < len(entries):
+            raise EntryTooLarge(
+                f"log {self.layout.view.log!r} is ordered by its object, which appends at most"
+                f" {APPEND_ENTRIES_MAX:,} entries, {APPEND_BYTES_MAX >> 20} MiB of data and"
+                f" 65,536 tags together, but the {len(entries):,} entries exceed this",
+                hint="Append fewer entries per call.",
+            )
+        return Part(entries, condition)
+
+    async def append_parts(self, parts: Sequence[Part], deadline: Deadline) -> None:
+        """Append parts, and set the outcome of each."""
+        waiting = [*parts]
+        try:
+            while waiting:
+                waiting = await self._step(waiting, deadline)
+        except ZlogError as error:
+            if isinstance(error, StoreTimeout):
+                await explain(self.layout.io, error)
+            for part in waiting:
+                if part.outcome is None:
+                    part.outcome = again(error)
+                    part.outcome.positions = (None,) * len(part.entries)
+
+    async def positions_of(self, part: Part, deadline: Deadline) -> range:
+        """Return the positions of an appended part, or raise the error of one that was not."""
+        outcome = part.outcome
+        if isinstance(outcome, Rejected):
+            outcome = await self._conflict(part.condition, *outcome, deadline)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        assert outcome is not None
+        return range(outcome, outcome + len(part.entries))
+
+    async def _step(self, waiting: list[Part], deadline: Deadline) -> list[Part]:
+        """Send one request. Returns the parts that are not decided yet."""
+        layout = self.layout
+        if self.rolls.alert:
+            await self.rolls.act(deadline)
+        await self._reader.positions.check_appendable(deadline)
+        view = layout.view
+        self._check_ordered(view)
+        if await self._search_ended(view, waiting):
+            return [part for part in waiting if part.outcome is None]
+        stripe, since = self._known
+        if stripe != view.live_stripe.id:
+            since = await self._tail(view, deadline)
+        sent = self._fitting(waiting)
+        parts = [_encodable(part, view) for part in sent]
+        ref = view.object_at(view.live_stripe, 0)
+        call = Call(ref.name, "append", self._request(view, parts, sent, since))
+        replies = await layout.io.execute([call], deadline)
+        [reply] = await answers(layout.io, [call], replies, deadline)
+        if reply.code != Code.OK:
+            await self._refused(view, ref.name, reply, deadline)
+            return waiting
+        decided = messages.append_reply(reply.payload)
+        self._known = (view.live_stripe.id, decided.since)
+        if decided.stored:
+            self.rolls.note(view, [reply], decided.tail)
+            layout.head.announce()
+        for part, (state, position) in zip(sent, append_outcomes(decided, parts), strict=True):
+            if state == PartState.APPENDED:  # now, or by an earlier copy of the request
+                part.outcome = position
+            elif state == PartState.CONFLICT:
+                part.outcome = Rejected(position, decided.tail)
+            else:
+                part.searched = max(part.searched, position)
+        return [part for part in waiting if part.outcome is None]
+
+    def _fitting(self, waiting: list[Part]) -> list[Part]:
+        """Return the first parts, as many as fit into one request."""
+        entries: list[NewEntry] = []
+        sent: list[Part] = []
+        for part in waiting[:_PARTS_MAX]:
+            entries += part.entries
+            cut = entries_cut(entries, 0, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
+            if sent and cut < len(entries):
+                break
+            sent.append(part)
+            if part.number < 0:
+                part.number = self.take_numbers(len(part.entries))
+        return sent
+
+    def _request(
+        self, view: View, parts: Sequence[AppendPart], sent: Sequence[Part], since: int
+    ) -> bytes:
+        return encode_append(
+            view.epoch,
+            self.layout.io.wall_clock_us(),
+            self.writer,
+            since,
+            parts,
+            [entry for part in sent for entry in part.entries],
+            compression_of(view.options),
+        )
+
+    async def _refused(self, view: View, name: str, reply: Reply, deadline: Deadline) -> None:
+        """Get a view in which refused parts can be sent again. Raises other errors."""
+        layout = self.layout
+        if reply.code == Code.STALE_EPOCH:
+            await layout.advance(view, deadline, sealed=reply.number)
+        elif reply.code == Code.BEYOND_STRIPE:
+            await layout.renew(view, deadline)
+        elif reply.code == -errno.ENOENT:
+            if not await layout.outdated(view, deadline):
+                raise CorruptEntry(f"stripe object {name} is missing")
+        else:
+            error = refused_call(reply.code, "append", name)
+            raise indefinite(error, reply) if reply.code in _INDEFINITE else error
+
+    async def _search_ended(self, view: View, parts: Sequence[Part]) -> bool:
+        """Check conditions in the stripes that have ended. Returns whether a part conflicts."""
+        start, conflicts = view.live_stripe.start, False
+        for part in parts:
+            begin = max(part.condition.start, part.searched)
+            if part.condition.unless and begin < start:
+                part.outcome = await self._find(part.condition, begin, start)
+                part.searched = start
+                conflicts = conflicts or part.outcome is not None
+        return conflicts
+
+    async def _conflict(
+        self, condition: Condition, position: int, tail: int, deadline: Deadline
+    ) -> ZlogError:
+        """Return the error of a part that an object rejected."""
+        log = self.layout.view.log
+        if condition.start > tail:
+            return BeyondTail(
+                f"the condition is about entries after {condition.start - 1}, which is not in log"
+                f" {log!r} yet: its tail is {tail}"
+            )
+        if position == tail:
+            expected = f"the tail of log {log!r} is {tail}, not {condition.expect}"
+            return Conflict(expected, position=tail)
+        with contextlib.suppress(ZlogError):
+            found = (await self._reader.read([position], deadline))[position]
+            if isinstance(found, Entry):
+                return _conflict_with(log, found)
+        return _hidden(log, position)
+
+    async def _find(self, condition: Condition, start: int, end: int) -> Conflict | None:
+        """Return a conflict of a condition in ``[start, end)``, if there is one."""
+        log = self.layout.view.log
+        for tags in condition.unless:
+            reader = TagReader(self._reader, Wanted(tags, every=True), start, ...)
+            while reader.position < end:
+                for item in await reader.next(end):
+                    if isinstance(item, Entry):
+                        return _conflict_with(log, item)
+                    if item.kind != GapKind.TRIMMED or condition.start:
+                        return _hidden(log, item.end - 1)
+        return None
+
+    async def _tail(self, view: View, deadline: Deadline) -> int:
+        """Return the position after the last entry of a view's live stripe."""
+        ref = view.object_at(view.live_stripe, 0)
+        call = Call(ref.name, "max_position", messages.max_position(view.epoch))
+        [reply] = await answers(
+            self.layout.io, [call], await self.layout.io.execute([call], deadline), deadline
+        )
+        if reply.code in (Code.STALE_EPOCH, -errno.ENOENT):  # the object will refuse the parts, too
+            return view.live_stripe.start
+        reply.check_call("max_position", ref.name)
+        highest = messages.max_position_reply(reply.payload).highest
+        return max(view.live_stripe.start, 0 if highest is None else highest + 1)
+
+    def _check_ordered(self, view: View) -> None:
+        if not view.ordered:
+            raise NotOrdered(
+                f"log {view.log!r} is ordered by a sequencer, so appends cannot have conditions",
+                hint="Let its object order it: `zlog reconfigure LOG --ordering object`.",
+            )
+
+
+def _encodable(part: Part, view: View) -> AppendPart:
+    """Return a part as it is sent to the live stripe's object."""
+    expect, unless, start = part.condition
+    if start or part.searched > view.live_stripe.start:
+        start = max(start, part.searched)  # from 0 on, the object ignores trimmed entries
+    return AppendPart(part.number, len(part.entries), expect, start, unless)
+
+
+def _conflict_with(log: str, entry: Entry) -> Conflict:
+    tags = ", ".join(entry.tags)
+    return Conflict(
+        f"log {log!r} has an entry with the tags {tags} at position {entry.position}",
+        position=entry.position,
+        tags=entry.tags,
+    )
+
+
+def _hidden(log: str, position: int) -> Conflict:
+    return Conflict(
+        f"log {log!r}: an entry at position {position} may conflict, but cannot be read",
+        position=position,
+    )
