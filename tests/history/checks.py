@@ -1,7 +1,7 @@
 """What must hold of every history of a log, and telling where it does not.
 
 Positions come back in the replies, so that no search is needed: every rule is a pass over the
-operations in some order, O(n log n) together. docs/correctness.md says P1 to P21 in words.
+operations in some order, O(n log n) together. docs/correctness.md says P1 to P21 and P25 in words.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from tests.history.appended_once import at_one_position, in_order, there_for_good
+from tests.history.conditional import batches_are_whole, conditions_hold
 from tests.history.exclusive import (
     fenced_for_good,
     handed_in_order,
@@ -24,7 +25,7 @@ from tests.history.selected import passed_what_does_not, told_what_fits
 
 
 def check(history: History) -> list[Violation]:
-    """Return every violation in a history of P1 to P13, P15, and P17 to P21; none: all is well.
+    """Return every violation of P1 to P13, P15, P17 to P21, and P25 in a history.
 
     Raises:
         ValueError: two appends of the history have the same entry, so that it is not
@@ -282,4 +283,6 @@ _RULES: tuple[Rule, ...] = (
     refused_to_others,
     told_what_fits,
     passed_what_does_not,
+    conditions_hold,
+    batches_are_whole,
 )

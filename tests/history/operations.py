@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
+from zlog._append.ordered import Condition
 from zlog._read.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 
@@ -101,6 +102,9 @@ class Operation(Record):
         writer: of ``take`` the exclusive writer, by id, that has the log then; of ``append`` and
             ``release`` that which was asked. One's appends have numbers in the order in which
             they were handed in.
+        condition: of an append, under which it is to be stored.
+        batch: of an append, the number of the first one of those that are stored as a whole.
+        conflict: of an append that its condition prevented, the position that it was told.
     """
 
     action: Action
@@ -113,6 +117,9 @@ class Operation(Record):
     epochs: tuple[int, int] | None = None
     part: tuple[str, int, int] | None = None
     writer: str | None = None
+    condition: Condition | None = None
+    batch: int | None = None
+    conflict: int | None = None
 
     def __str__(self) -> str:
         what = f": {self.action.value}"
@@ -133,6 +140,8 @@ class Operation(Record):
             )
         if self.part is not None:
             what += " for {} {}.{}".format(*self.part)
+        if self.condition is not None:
+            what += f" if {self.condition}"
         if self.writer is not None:
             what += f" by writer {self.writer[:8]}"
         return self.shown(what)

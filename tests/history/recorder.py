@@ -17,6 +17,7 @@ from tests.history.operations import (
     scan_selected,
 )
 from tests.history.recorded_writer import RecordedWriter
+from zlog._append.ordered import Condition
 from zlog._base.deadline import Timeout
 from zlog._client import Tags
 from zlog._read.wanted import Match, Wanted
@@ -27,6 +28,7 @@ from zlog.errors import (
     AlreadyWritten,
     AppendRefused,
     BeyondTail,
+    Conflict,
     EntryTooLarge,
     Fenced,
     Invalidated,
@@ -62,7 +64,7 @@ def _kind_of(error: NotWritten | Invalidated) -> GapKind:
     return error.gap.kind if error.gap else GapKind.TRIMMED
 
 
-_NO_EFFECT = (AppendRefused, BeyondTail, EntryTooLarge, TypeError, ValueError)
+_NO_EFFECT = (AppendRefused, BeyondTail, Conflict, EntryTooLarge, TypeError, ValueError)
 
 
 class RecordedLog:
@@ -86,7 +88,12 @@ class RecordedLog:
         return operation.position
 
     async def append_many(
-        self, entries: Sequence[bytes], *, tags: Tags = (), timeout: Timeout = ...
+        self,
+        entries: Sequence[bytes],
+        *,
+        tags: Tags = (),
+        condition: Condition | None = None,
+        timeout: Timeout = ...,
     ) -> list[int]:
         """See :meth:`zlog.Log.append_many`. Each entry is an operation of its own."""
         began = self._history.event()
@@ -95,10 +102,19 @@ class RecordedLog:
             for entry in entries
         ]
         before = self.log.view.epoch
+        for operation in operations:
+            operation.condition = condition
+            operation.batch = operations[0].number if self.log.view.ordered else None
+        expect, unless, start = condition or Condition()
+        after = start - 1 if start else None
         positions: Sequence[int | None]
         try:
-            positions = await self.log.append_many(entries, tags=tags, timeout=timeout)
+            positions = await self.log.append_many(
+                entries, tags=tags, expect=expect, unless=unless, after=after, timeout=timeout
+            )
         except Exception as error:
+            for operation in operations if isinstance(error, Conflict) else ():
+                operation.conflict = error.position
             positions = getattr(error, "positions", None) or [None] * len(entries)
             self._acknowledge(operations, positions, before)
             missing = [each for each in operations if each.position is None]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tests.history import History, RecordedLog
+from zlog._append.ordered import Condition
 from zlog._read.wanted import Match
 from zlog.aio import Log
-from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
+from zlog.errors import AlreadyWritten, Conflict, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import Process
 
 from ..support.logs import TAGS, UNITS, all_of, tags_of
@@ -219,6 +220,8 @@ class Client:
         return await log.trim_to(self._some_position() // 2)
 
     async def _reconfigure(self, log: RecordedLog) -> object:
+        if log.log.view.ordered:
+            return (await log.log.roll()).epoch
         width, stripe_unit = self.chance.randint(1, 5), self.chance.choice(UNITS)
         return (await log.log.reconfigure(width=width, stripe_unit=stripe_unit)).epoch
 
@@ -235,6 +238,35 @@ class Compactor(Client):
 
     def _next(self, log: RecordedLog) -> Awaitable[object]:
         return compact(log)
+
+
+class Decider(Client):
+    """A process whose appends have conditions, some of which do not hold."""
+
+    def _next(self, log: RecordedLog) -> Awaitable[object]:
+        return self._append_if(log) if self.chance.random() < 0.6 else super()._next(log)
+
+    async def _append_if(self, log: RecordedLog) -> object:
+        """Look at the tail, think, and append if nothing has come that matters."""
+        tail = await log.tail() - self.chance.choice((0, 0, 0, 1, 5))
+        await asyncio.sleep(self.chance.choice((0, self.chance.uniform(0, self.think))))
+        sets = [
+            tuple(self.chance.sample(TAGS, self.chance.randint(1, 2)))
+            for _ in range(self.chance.randint(1, 3))
+        ]
+        condition = self.chance.choice(
+            (
+                Condition(expect=max(0, tail)),
+                Condition(unless=tuple(sets), start=max(0, tail)),
+                Condition(unless=(("even", f"no-{tail}"),)),
+            )
+        )
+        entries = [self._entry() for _ in range(self.chance.randint(1, 4))]
+        tags = tags_of(entries[0])
+        try:
+            return await log.append_many(entries, tags=tags, condition=condition)
+        except Conflict as conflict:
+            return f"conflict with {conflict.position}"
 
 
 async def compact(log: RecordedLog) -> str:

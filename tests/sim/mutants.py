@@ -11,8 +11,9 @@ from functools import partial
 from zlog._append import exactly_once, exclusive, ownership
 from zlog._append.exactly_once import _Attempt
 from zlog._append.exclusive import Exclusive
+from zlog._append.ordered import OrderedAppender
 from zlog._append.rounds import Round
-from zlog._base.codes import Code
+from zlog._base.codes import POSITION_MAX, Code
 from zlog._base.io import Call
 from zlog._layout import views
 from zlog._layout.stripe_objects import seal
@@ -240,6 +241,19 @@ async def _compact_one_more(layout, pages, deadline):  # type: ignore[no-untyped
     await _compact(layout, more, deadline)
 
 
+_request = OrderedAppender._request
+
+
+def _condition_not_sent(self, view, parts, sent, since):  # type: ignore[no-untyped-def]
+    parts = [part._replace(expect=None, unless=()) for part in parts]
+    return _request(self, view, parts, sent, since)
+
+
+async def _nothing_found(*_: object) -> bool:
+    return False
+
+
+_OrderedMutant = partial(Mutant, kinds=(Kind.ORDERED,))
 _OnceMutant = partial(Mutant, kinds=(Kind.EXACTLY_ONCE,), shows="P15")
 _ExclusiveMutant = partial(Mutant, kinds=(Kind.EXCLUSIVE,))
 
@@ -332,6 +346,26 @@ MUTANTS = {
         patches=((compact, "_compact", _compact_one_more),),
         kinds=(Kind.COMPACTION,),
         shows="P21",
+    ),
+    "condition-checked-before": _OrderedMutant(
+        "a condition is checked before the append instead of with it",
+        patches=((OrderedAppender, "_request", _condition_not_sent),),
+        shows="P25",
+    ),
+    "ended-stripes-not-searched": _OrderedMutant(
+        "a condition is not checked in the stripes that have ended",
+        patches=((OrderedAppender, "_search_ended", _nothing_found),),
+        shows="P25",
+    ),
+    "copy-not-recognized": _OrderedMutant(
+        "a copy of a request that comes late is taken for a new one",
+        patches=(
+            (
+                OrderedAppender,
+                "_request",
+                lambda self, view, parts, sent, _: _request(self, view, parts, sent, POSITION_MAX),
+            ),
+        ),
     ),
     **SPACES,
 }

@@ -30,7 +30,7 @@ from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
 from .actors import SPACE, Actor, Work, audit, small_pieces
-from .clients import KINDS, LOG, TIMEOUT, Client, Compactor, compact
+from .clients import KINDS, LOG, TIMEOUT, Client, Compactor, Decider, compact
 from .cluster import Cluster, Execute, Objects
 from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
@@ -54,6 +54,8 @@ class Kind(enum.Enum):
     stays."""
     OBJECTS = "objects"
     """It carries a space of objects, and only that is checked. No seed decides for it."""
+    ORDERED = "ordered"
+    """Its object orders it, and appends have conditions. No seed decides for it."""
 
 
 _SHARES = {
@@ -143,13 +145,14 @@ def run(
 _THINK = {Kind.COMPACTION: 0.1, Kind.OBJECTS: 0.01}
 """Seconds between two operations of a client."""
 
-_CLIENTS = ("client", "follower", "selector", "exact", "contender", "compactor", "actor")
+_CLIENTS = ("client", "follower", "selector", "exact", "contender", "compactor", "actor", "decider")
 
 _ROLES: dict[str, type[Client]] = {
     "exact": Attempter,
     "contender": Contender,
     "compactor": Compactor,
     "actor": Actor,
+    "decider": Decider,
 }
 """Of processes, by what their names begin with; all others are clients of no special kind."""
 
@@ -172,6 +175,7 @@ class _Simulation:
         self._kind = kind
         self._compacts = kind is Kind.COMPACTION
         self._exclusive = kind is Kind.EXCLUSIVE
+        self._ordered = kind is Kind.ORDERED
         self._producer = Producer(more) if kind is Kind.EXACTLY_ONCE else None
         self._trims = self._producer is None or more.random() < 0.3
         self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
@@ -215,6 +219,8 @@ class _Simulation:
             self._restart(f"exact-{number}")
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
+        for number in range(3 if self._ordered else 0):
+            self._restart(f"decider-{number}")
         calm = chance.choice((0.15, 0.4, 1.0) if self._work is None else (0.4, 0.8))
         nemesis = Nemesis(cluster, chance, self._restart, calm, self._token)
         trouble = asyncio.ensure_future(nemesis.run())
@@ -236,7 +242,12 @@ class _Simulation:
         options = self._chance.choice(({}, {}, {"stripe_records": "8"}))
         width, stripe_unit = self._chance.randint(1, 4), self._chance.choice(UNITS)
         log = await Log.create(
-            self._cluster.store(process), LOG, width=width, stripe_unit=stripe_unit, options=options
+            self._cluster.store(process),
+            LOG,
+            width=None if self._ordered else width,
+            stripe_unit=stripe_unit,
+            options=options,
+            ordering="object" if self._ordered else None,
         )
         if self._compacts:
             retention = Retention(compact_after=COMPACT_AFTER_SECONDS)

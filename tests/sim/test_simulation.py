@@ -47,6 +47,16 @@ def test_object_spaces_hold_under_faults() -> None:
     assert operations > 50 * len(SPACE_SEEDS)  # else nothing was tried
 
 
+@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.long)])
+def test_conditions_hold_under_faults(first: int) -> None:
+    lines: list[str] = []
+    for seed in range(first, first + 10):
+        outcome = run(seed, kind=Kind.ORDERED)
+        lines += outcome.lines
+        assert outcome.ok, "\n".join([*outcome.violations, f"seed {seed} with --kind ordered"])
+    assert sum("conflict with" in line for line in lines) > 100  # else nothing was tried
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
