@@ -343,3 +343,39 @@ def test_transactions_call_object_commands(log: zlog.Log) -> None:
             bank.transact(move(7))
         assert bank.sync() == before
         assert bank.object(Account, "b").read(lambda account: account.balance) == 4
+
+
+def test_log_ordered_by_its_object_rejects_conflicts_without_an_entry() -> None:
+    with (
+        zlog.connect("mem://") as store,
+        zlog.Log.create(store, "log", ordering="object") as log,
+        Space.open(log, "space") as one,
+        Space.open(log, "space") as two,
+    ):
+        one.map("map").put_many({"a": 1, "b": 1})
+        calls = []
+
+        def swap(txn: Transaction) -> None:
+            value = txn.map("map").get("a")
+            calls.append(value)
+            if len(calls) == 1:
+                two.map("map").put("a", 2)  # a conflict
+            if len(calls) == 2:
+                two.map("map").put("b", 2)  # the same object, but no conflict
+                two.queue("queue").push(1)  # another object
+            txn.map("map").put("c", value)
+
+        before = log.tail()
+        one.transact(swap)
+        assert calls == [1, 2]
+        assert log.tail() == before + 3 + 1  # only the last attempt has an entry
+        assert two.map("map").items() == [("a", 2), ("b", 2), ("c", 2)]
+
+        def stale(txn: Transaction) -> None:
+            txn.map("map").get("a")
+            two.map("map").put("a", 3)
+            txn.map("map").put("c", 4)
+
+        with pytest.raises(Conflict, match="'map' at 'a'"):
+            one.transact(stale, attempts=1)
+        assert log.tail() == before + 5

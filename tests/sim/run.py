@@ -175,7 +175,8 @@ class _Simulation:
         self._kind = kind
         self._compacts = kind is Kind.COMPACTION
         self._exclusive = kind is Kind.EXCLUSIVE
-        self._ordered = kind is Kind.ORDERED
+        by_object = kind is Kind.OBJECTS and random.Random(f"{seed}.ordered").random() < 0.4
+        self._ordered = kind is Kind.ORDERED or by_object
         self._producer = Producer(more) if kind is Kind.EXACTLY_ONCE else None
         self._trims = self._producer is None or more.random() < 0.3
         self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
@@ -219,7 +220,7 @@ class _Simulation:
             self._restart(f"exact-{number}")
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
-        for number in range(3 if self._ordered else 0):
+        for number in range(3 if self._kind is Kind.ORDERED else 0):
             self._restart(f"decider-{number}")
         calm = chance.choice((0.15, 0.4, 1.0) if self._work is None else (0.4, 0.8))
         nemesis = Nemesis(cluster, chance, self._restart, calm, self._token)

@@ -99,6 +99,10 @@ decode_record = _decoder.decode
 DecodeError = msgspec.DecodeError
 
 
+_OBJECT_TAGS_MAX = 63
+"""The number of objects that one record can name in its tags."""
+
+
 class Tags(NamedTuple):
     """The tags by which the entries of one space are found in the log.
 
@@ -117,6 +121,35 @@ class Tags(NamedTuple):
         """Return the tags of a space."""
         space = f"objects/{name}"
         return cls(space, f"{space}/checkpoint", f"{space}/piece")
+
+    def of_object(self, name: str) -> str:
+        """Return the tag of records that change an object, in a log ordered by its object."""
+        return f"{self.space}/{hashlib.blake2b(name.encode(), digest_size=5).hexdigest()}"
+
+    def of_changes(self, ops: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
+        """Return the tags of a record that changes objects, in a log ordered by its object."""
+        names = {op[1] for op in ops}
+        objects = map(self.of_object, names) if len(names) <= _OBJECT_TAGS_MAX else ()
+        return (self.space, *objects)
+
+
+class ReadSet(NamedTuple):
+    """What a transaction has read.
+
+    Attributes:
+        reads: objects and keys, with their versions.
+        ranges: ranges of keys, with the number of keys in each.
+        snapshot: the position below which entries had been applied.
+    """
+
+    reads: Sequence[Read]
+    ranges: Sequence[Range]
+    snapshot: int
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the objects."""
+        return {name for name, *_ in self.reads} | {name for name, *_ in self.ranges}
 
 
 def encode_write(ops: Iterable[tuple[Any, ...]]) -> bytes:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from zlog import Columns, Retention
 from zlog.entry import Gap, GapKind
-from zlog.errors import NotWritten, StoreTimeout, StoreUnavailable, ZlogError
+from zlog.errors import Conflict, NotWritten, StoreTimeout, StoreUnavailable, ZlogError
 from zlog.extension import LogPort, ProcessBound, no_entry
+from zlog.limits import UNLESS_SETS_MAX
 from zlog.objects._decided import Outcome
 from zlog.objects._feed import Feed, Window
 from zlog.objects._machine import Machine
@@ -19,6 +20,7 @@ from zlog.objects._records import (
     DecodeError,
     Range,
     Read,
+    ReadSet,
     Tags,
     decode_record,
     encode_commit,
@@ -36,6 +38,10 @@ _SLICE = 2000
 
 WAIT_SECONDS = 5.0
 """The maximum duration of one wait for new entries in seconds."""
+
+_EARLY_CHECKS = 3
+"""How often a transaction is appended with a condition. Several transactions on different keys of
+one object make the condition fail although they do not conflict."""
 
 HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry of the space, which a replica can't pass."""
@@ -101,7 +107,6 @@ class Replica(ProcessBound):
         """The number of times that a trim has overtaken the replica. Listeners have missed entries
         below ``resumed`` then."""
         self.resumed = machine.position
-        self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
         self._goal = 0
         self._ids = port.random_bytes(12).hex()
@@ -305,7 +310,37 @@ class Replica(ProcessBound):
     def write(self, ops: Iterable[tuple[Any, ...]]) -> Coroutine[Any, Any, int]:
         """Append commands without a result. Returns the position of their entry."""
         self.check()
-        return self.port.append(encode_write(ops), self._record_tags)
+        ops = tuple(ops)
+        return self.port.append(encode_write(ops), self._tags_of(ops))
+
+    def _tags_of(self, ops: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
+        return self.tags.of_changes(ops) if self.port.ordered else (self.tags.space,)
+
+    async def _append(
+        self, data: bytes, ops: Sequence[tuple[Any, ...]], pending: _Pending, reads: ReadSet
+    ) -> int | None:
+        """Append a transaction's record. Returns its position, or None if it is decided already.
+
+        If the log is ordered by its object, the record is appended only if no object that the
+        transaction has read was changed meanwhile. So most conflicts are found without an entry.
+        The state machine checks every record, so an append without this condition is correct too.
+        """
+        unless = [(self.tags.of_object(name),) for name in reads.names]
+        early = self.port.ordered and 0 < len(unless) <= UNLESS_SETS_MAX
+        for _ in range(_EARLY_CHECKS if early else 0):
+            with self.port.lock:
+                machine = self.machine
+                items = machine.invalid(*reads)
+                if items and pending.outcome is None:
+                    conflict = Outcome("conflict", machine.position, items=items)
+                    pending.outcome = conflict._replace(attempt=pending.attempt)
+            if pending.outcome is not None:
+                return None
+            try:
+                return await self.port.append(data, self._tags_of(ops), unless, machine.position)
+            except Conflict as error:
+                await self.play_to(error.position + 1)
+        return await self.port.append(data, self._tags_of(ops))
 
     async def call(self, op: tuple[Any, ...]) -> Any:
         """Execute one command, and return its result.
@@ -362,6 +397,7 @@ class Replica(ProcessBound):
         are in the log, only the first one counts.
         """
         self.check_actor()
+        ops, read_set = tuple(ops), ReadSet(reads, ranges, snapshot)
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
         pending = _Pending(data, attempt)
         with self.port.lock:
@@ -373,8 +409,9 @@ class Replica(ProcessBound):
             for _ in range(2):
                 position = None
                 try:
-                    position = await self.port.append(data, self._record_tags)
-                    await self.play_to(position + 1)
+                    position = await self._append(data, ops, pending, read_set)
+                    if position is not None:
+                        await self.play_to(position + 1)
                 except Stopped:
                     raise
                 except ZlogError as error:
