@@ -20,7 +20,6 @@ from zlog._base.options import entry_bytes_max_of
 from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget, HandleOptions, HoleTimeout
 from zlog._layout.layout import Layout
-from zlog._layout.offloaded import PLACED
 from zlog._lifecycle import create_log, find_log, find_or_create_log
 from zlog._native.new_entries import (
     EntryLimit,
@@ -39,7 +38,7 @@ from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import AlreadyWritten, Invalidated
 from zlog.limits import ENTRY_BYTES_MAX
-from zlog.view import OPEN_END, EntryMac, Stripe, StripeFile, View
+from zlog.view import OPEN_END, PLACED, EntryMac, Stripe, StripeFile, View
 
 Tags = Iterable[str]
 """The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""

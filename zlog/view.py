@@ -19,6 +19,9 @@ from zlog.limits import STRIPE_UNIT_MAX, WIDTH_MAX
 OPEN_END = codes.END_OPEN
 """The ``end`` of a stripe that is still open."""
 
+WRITTEN, PLACED, REMOVED = 1, 2, 3
+"""The states of an offloaded stripe's file; see :class:`StripeFile`."""
+
 STRIPES_MAX = codes.VIEW_STRIPES_MAX
 """The maximum number of stripes in a view. Older stripes are in the stripe index."""
 

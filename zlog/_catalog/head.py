@@ -192,20 +192,8 @@ class Head:
         is recorded with another file.
         """
         segments = [messages.OffloadSegment(*each) for each in file.segments]
-        request = messages.offload_put(
-            log_id,
-            file.id,
-            file.start,
-            file.end,
-            file.state,
-            file.url.encode(),
-            file.size,
-            file.checksum,
-            file.written,
-            file.entries,
-            file.bytes,
-            segments,
-        )
+        fields = *file[:4], file.url.encode(), *file[5:10], segments
+        request = messages.offload_put(log_id, *fields)
         refusals = (Code.BELOW_TRIM_POINT, Code.EXISTS)
         return Code((await self.call("offload_put", request, deadline, *refusals)).code)
 
@@ -250,16 +238,7 @@ class Head:
 
 
 def _file_of(record: messages.Offload) -> StripeFile:
-    return StripeFile(
-        record.id,
-        record.start,
-        record.end,
-        record.state,
-        record.url.decode(),
-        record.size,
-        record.checksum,
-        record.written,
-        record.entries,
-        record.bytes,
-        tuple(FileSegment(*each) for each in record.segments),
-    )
+    """Return a record, whose fields are in the same order, for users."""
+    segments = tuple(FileSegment(*each) for each in record.segments)
+    fields = *record[:4], record.url.decode(), *record[5:10], segments
+    return StripeFile(*fields)

@@ -29,9 +29,7 @@ from zlog.extension import (
 from zlog.offload._files import files as stripe_files
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, Written, write
-from zlog.view import Stripe
-
-_WRITTEN, _PLACED, _REMOVED = 1, 2, 3
+from zlog.view import PLACED, REMOVED, WRITTEN, Stripe
 
 _URL_MAX = 900
 """The head stores URLs of files of up to 1,024 bytes."""
@@ -155,7 +153,7 @@ class Offloader:
         if any(file.url.startswith(here) for file in files) and not folder.exists():
             raise OSError(f"{folder.url} does not exist; is its disk mounted?")
         for file in files:
-            if file.state < _REMOVED and (done := self._finish(file, check=True)) is not None:
+            if file.state < REMOVED and (done := self._finish(file, check=True)) is not None:
                 yield done
         files = drive(steps.files(port.deadline()))
         self._remove_abandoned(files)
@@ -253,22 +251,22 @@ class Offloader:
     def _place(self, file: StripeFile, *, check: bool) -> Offloaded | None:
         port, steps = self._port, self._steps
         place = Location.of(file.url)
-        if file.state < _PLACED and place.incoming.size() is not None:
+        if file.state < PLACED and place.incoming.size() is not None:
             place.incoming.move_to(place)
         if place.size() != file.size or (check and place.checksum() != file.checksum):
-            if file.state < _PLACED:
+            if file.state < PLACED:
                 drive(steps.forget(file, port.deadline()))  # refused if it was placed meanwhile
                 stripe_files.remove(file)
                 return None
             raise CorruptEntry(f"{file.url} is missing or damaged", hint=_KEPT)
-        if file.state < _PLACED:
+        if file.state < PLACED:
             place.sync()
-            file = file._replace(state=_PLACED)
+            file = file._replace(state=PLACED)
             if not drive(steps.record(file, port.deadline())):
                 raise CorruptEntry(f"{file.url} is no longer recorded")
         drive(steps.remove_objects(file, port.deadline()))
         with suppress(StoreUnavailable):  # the next run repeats these steps
-            drive(steps.record(file._replace(state=_REMOVED), port.deadline()))
+            drive(steps.record(file._replace(state=REMOVED), port.deadline()))
         return Offloaded(file.start, file.end, file.entries, file.bytes, file.url, file.size)
 
     def _remove_abandoned(self, files: list[StripeFile]) -> None:
@@ -296,4 +294,4 @@ def _record(stripe: Stripe, url: str, written: Written) -> StripeFile:
     entries, data = sum(each.entries for each in segments), sum(each.bytes for each in segments)
     now = time.time_ns() // 1000
     bounds = stripe.id, stripe.start, stripe.end
-    return StripeFile(*bounds, _WRITTEN, url, size, checksum, now, entries, data, segments)
+    return StripeFile(*bounds, WRITTEN, url, size, checksum, now, entries, data, segments)

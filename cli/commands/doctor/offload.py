@@ -9,11 +9,10 @@ from itertools import chain
 from zlog import CorruptEntry, Log, ReadOnlyStore, Store, View, ZlogError
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, some, warning
 from zlog.distribution import how_to_install
+from zlog.view import REMOVED
 
 _PART = "offload"
 _OPTION = "offload_to"
-_OBJECTS_REMOVED = 3
-"""The state of a file whose stripe is completely offloaded."""
 
 
 def examine(store: Store, views: Mapping[str, View], seconds: float) -> list[Diagnosis]:
@@ -60,7 +59,7 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
         fix = "check the option offload_to, the object store, and this user's credentials for it"
         return warning(_PART, f"the folder of log {name} can't be used: {words}", fix)
     for offloader in offloaders:
-        unfinished = (file.start for file in known if file.state < _OBJECTS_REMOVED)
+        unfinished = (file.start for file in known if file.state < REMOVED)
         for start in chain(unfinished, (stripe.start for stripe in offloader.due())):
             text = f"log {name} has a stripe to offload, from position {start}"
             return note(_PART, text, f"zlog offload {name} --follow")
