@@ -9,36 +9,26 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import threading
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from functools import cache, partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import TIMED_OUT, Io
+from zlog._base.io import Io
 from zlog._catalog.head import Head
-from zlog._layout.segments import (
-    WHOLE,
-    Content,
-    Form,
-    Part,
-    SegmentColumns,
-    column_part,
-    name_of,
-    object_part,
-)
+from zlog._layout.segments import WHOLE, Content, Form, Part, SegmentColumns, object_part, part_of
 from zlog._native.mutex import Mutex
 from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable
 from zlog.store import CompletionQueue
-from zlog.view import Stripe, StripeFile
+from zlog.view import PLACED, Stripe, StripeFile
 
-WRITTEN: Final = 1
-PLACED: Final = 2
-REMOVED: Final = 3
-"""The states of a stripe's file."""
+T = TypeVar("T")
 
 GROUP: Final = "zlog.stripe_files"
 """The group of entry points that provide `StripeFiles`."""
@@ -58,9 +48,10 @@ _RETRY_SECONDS = 5.0
 _PAUSE_SECONDS = 0.5
 """How long to wait before a file is read again that could not be read."""
 
-_NO_ANSWER = "no answer in time"
+_LOCKS = 64
+"""How many segments can be distinguished that are being read."""
 
-_DAMAGED = (errno.EIO, errno.ENOENT)
+_NO_ANSWER = "no answer in time"
 
 _logger = logging.getLogger(__name__)
 
@@ -84,8 +75,12 @@ class StripeFiles(Protocol):
         """Remove a file. Does nothing if it does not exist. Raises OSError if it fails."""
 
 
+_Key = tuple[str, int, Form]
+"""A segment: the URL of its file, its number, and how it was read."""
+
+
 class _Cache:
-    """The segments that this process has read, and those that threads are reading."""
+    """The segments that this process has read."""
 
     def __init__(self) -> None:
         self.clear()
@@ -95,93 +90,55 @@ class _Cache:
         """Drop everything. A forked child cannot use its parent's stores."""
         self._lock = Mutex()
         self._slots = threading.Semaphore(_READS_MAX)
-        self._parts: OrderedDict[str, tuple[Part, int, float]] = OrderedDict()
+        self._reading = [threading.Lock() for _ in range(_LOCKS)]
+        self._parts: OrderedDict[_Key, tuple[Part, int, float]] = OrderedDict()
         self._bytes = 0
-        self._readers: defaultdict[str, list[tuple[CompletionQueue, int]]] = defaultdict(list)
 
-    def get(self, key: str) -> Part | None:
-        """Return a segment if it is in the cache."""
+    def get(self, file: StripeFile, number: int, form: Form) -> Part | None:
+        """Return a segment if it is in the cache, in the given form or whole."""
         with self._lock:
-            part, _, until = self._parts.get(key, (None, 0, 0.0))
-            if part is None or (until and time.monotonic() > until):
-                return None
-            self._parts.move_to_end(key)
-            return part
+            for key in ((file.url, number, form), (file.url, number, WHOLE)):
+                part, _, until = self._parts.get(key, (None, 0, math.inf))
+                if part is not None and time.monotonic() < until:
+                    self._parts.move_to_end(key)
+                    return part
+        return None
 
-    def put(self, key: str, part: Part, size: int) -> None:
+    def put(self, key: _Key, part: Part, size: int) -> None:
         """Add a segment, and drop those that were not used for the longest time."""
-        until = 0.0 if not part.problem else time.monotonic() + _RETRY_SECONDS
+        until = time.monotonic() + _RETRY_SECONDS if part.problem else math.inf
+        self.drop(key)
         with self._lock:
-            _, before, _ = self._parts.pop(key, (None, 0, 0.0))
             self._parts[key] = (part, size, until)
-            self._bytes += size - before
+            self._bytes += size
             while self._bytes > _CACHE_BYTES and len(self._parts) > 1:
                 _, (_, dropped, _) = self._parts.popitem(last=False)
                 self._bytes -= dropped
 
-    def drop(self, key: str) -> None:
+    def drop(self, key: _Key) -> None:
         """Drop a segment, so that its file is read again."""
         with self._lock:
             _, size, _ = self._parts.pop(key, (None, 0, 0.0))
             self._bytes -= size
 
     def load(
-        self,
-        key: str,
-        form: Form,
-        stripe: Stripe,
-        file: StripeFile,
-        number: int,
-        queue: CompletionQueue,
-        token: int,
-    ) -> None:
-        """Read a segment in a thread, and then put a reply into the queue.
-
-        The code is 0 if the segment is in the cache, -EAGAIN if it may be read later, or -EINVAL.
-        The reply is the reason.
-        """
-        run = partial(self._load, key, form, stripe, file, number)
+        self, stripe: Stripe, file: StripeFile, number: int, form: Form, seconds: float
+    ) -> Part:
+        """Return a segment, after reading it if it is not in the cache. This blocks."""
+        lock = self._reading[hash((file.url, number)) % _LOCKS]
+        if not lock.acquire(timeout=seconds):
+            raise OSError(errno.EAGAIN, _NO_ANSWER)
         try:
-            with self._lock:
-                readers = self._readers[key]
-                readers.append((queue, token))
-                if len(readers) > 1:
-                    return
-            threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
-        except RuntimeError as error:
-            self._answer(key, -errno.EAGAIN, str(error))
-        except BaseException:  # a signal handler raised it; other readers may be waiting
-            self._answer(key, -errno.EAGAIN, "its read was interrupted")
-            raise
-
-    def _load(self, key: str, form: Form, stripe: Stripe, file: StripeFile, number: int) -> None:
-        code, reason = 0, ""
-        segment = file.segments[number]
-        start, end = file.bounds(number)
-        size = segment.bytes + _POSITION_BYTES * (end - start)
-        try:
-            try:
+            if (part := self.get(file, number, form)) is None:  # another thread may have read it
                 with self._slots:
                     part = _read(stripe, file, number, form)
-            except (FileNotFoundError, CorruptEntry) as error:
-                missing = isinstance(error, FileNotFoundError)
-                words, refusal = _words(error), -_DAMAGED[missing]
-                if not missing:  # readers report a missing file unless its stripe was trimmed
-                    what = "offloaded stripe of positions %d to %d: %s"
-                    _logger.error(what, start, end - 1, words)
-                problem = words.replace(file.url, "the file")
-                part, size = column_part(stripe, file, number, None, refusal, problem), 0
-            self.put(key, part, size)
-        except Exception as error:  # noqa: BLE001 - the reader of the segment raises it
-            final = not isinstance(error, OSError) or error.errno == errno.EINVAL
-            code, reason = -(errno.EINVAL if final else errno.EAGAIN), _words(error)
-        self._answer(key, code, reason)
-
-    def _answer(self, key: str, code: int, reason: str) -> None:
-        with self._lock:
-            readers = self._readers.pop(key, [])
-        for queue, token in readers:
-            queue.put(token, code, reason.encode())
+                form = WHOLE if part.problem else form
+                start, end = file.bounds(number)
+                size = file.segments[number].bytes + _POSITION_BYTES * (end - start)
+                self.put((file.url, number, form), part, 0 if part.problem else size)
+            return part
+        finally:
+            lock.release()
 
 
 _cache = _Cache()
@@ -226,7 +183,7 @@ class OffloadedStripes:
     def drop(self, stripe: Stripe, position: int) -> None:
         """Make the next call of :meth:`load` read the file again."""
         if (file := self.file_of(stripe)) is not None:
-            _cache.drop(_key(file, file.segment_of(position), WHOLE))
+            _cache.drop((file.url, file.segment_of(position), WHOLE))
 
     def part(self, stripe: Stripe, position: int, form: Form) -> Stripe | None:
         """Return the segment that has a position, or the stripe itself if it is in objects.
@@ -236,9 +193,7 @@ class OffloadedStripes:
         if self.known is None:
             return None
         file = self.known.get(stripe.id)
-        if file is None:
-            return stripe
-        return _cache.get(_key(file, file.segment_of(position), form))
+        return stripe if file is None else _cache.get(file, file.segment_of(position), form)
 
     async def load(self, stripe: Stripe, position: int, deadline: Deadline, form: Form) -> Stripe:
         """Return what :meth:`part` returns, after reading the segment. The records are known.
@@ -250,37 +205,50 @@ class OffloadedStripes:
         while (part := self.part(stripe, position, form)) is None:
             file = self.file_of(stripe)
             assert file is not None
-            number = file.segment_of(position)
-            start = partial(_cache.load, _key(file, number, form), form, stripe, file, number)
-            reply = await self._io.run(start, deadline)
-            reason = bytes(reply.payload).decode() or reason
-            if reply.code == -errno.EINVAL:
-                raise unreadable(file.url, reason, final=True)
-            if reply is TIMED_OUT or (reply.code and deadline.expired):
-                error = unreadable(file.url, reason)
-                raise StoreTimeout(str(error), hint=error.hint)
-            if reply.code:
-                await self._io.sleep(_PAUSE_SECONDS)
+            segment = stripe, file, file.segment_of(position), form
+            seconds = deadline.within(threading.TIMEOUT_MAX)
+            reading = await _in_thread(self._io, partial(_cache.load, *segment, seconds), deadline)
+            if reading.done() and (error := reading.exception()) is not None:
+                reason = _words(error)
+                if not isinstance(error, OSError) or error.errno == errno.EINVAL:
+                    raise unreadable(file.url, reason, final=True) from error
+                await self._io.sleep(deadline.within(_PAUSE_SECONDS))
+            if deadline.expired:
+                late = unreadable(file.url, reason)
+                raise StoreTimeout(str(late), hint=late.hint)
         return part
+
+
+async def _in_thread(io: Io, call: Callable[[], T], deadline: Deadline) -> Future[T]:
+    """Run a call that blocks in a thread. The result is not done if the time is up."""
+    result: Future[T] = Future()
+
+    def run(queue: CompletionQueue, token: int) -> None:
+        try:
+            result.set_result(call())
+        except Exception as error:  # noqa: BLE001 - the caller raises it
+            result.set_exception(error)
+        queue.put(token, 0, b"")
+
+    def start(queue: CompletionQueue, token: int) -> None:
+        thread = threading.Thread(target=run, args=(queue, token), name="zlog.offloaded")
+        thread.daemon = True
+        try:
+            thread.start()
+        except RuntimeError as error:  # there are too many
+            result.set_exception(OSError(errno.EAGAIN, str(error)))
+            queue.put(token, 0, b"")
+
+    await io.run(start, deadline)
+    return result
 
 
 async def remove_file(io: Io, file: StripeFile, deadline: Deadline) -> None:
     """Remove the file of a stripe. Raises StoreUnavailable if this fails."""
-
-    def start(queue: CompletionQueue, token: int) -> None:
-        def run() -> None:
-            code, reason = 0, ""
-            try:
-                provider().remove(file)
-            except Exception as error:  # noqa: BLE001 - the caller raises it
-                code, reason = -errno.EIO, _words(error)
-            queue.put(token, code, reason.encode())
-
-        threading.Thread(target=run, name="zlog.offloaded", daemon=True).start()
-
-    reply = await io.run(start, deadline)
-    if reply.code:
-        raise unreadable(file.url, bytes(reply.payload).decode() or _NO_ANSWER)
+    removal = await _in_thread(io, lambda: provider().remove(file), deadline)
+    error = removal.exception() if removal.done() else TimeoutError(_NO_ANSWER)
+    if error is not None:
+        raise unreadable(file.url, _words(error))
 
 
 def unreadable(url: str, reason: str, *, final: bool = False) -> StoreUnavailable:
@@ -321,16 +289,22 @@ def provider() -> StripeFiles:
     raise OSError(errno.EINVAL, f"this needs the extra `offload` ({how_to_install('offload')})")
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     words = (error.strerror if isinstance(error, OSError) else None) or f"{error or type(error)}"
     return " ".join(words.split())  # some messages of PyArrow have several lines
 
 
-def _key(file: StripeFile, number: int, form: Form) -> str:
-    return name_of(file, number) if form == WHOLE else f"{name_of(file, number)} {form}"
-
-
 def _read(stripe: Stripe, file: StripeFile, number: int, form: Form) -> Part:
-    if form.columns:
-        return column_part(stripe, file, number, provider().columns(file, number))
-    return object_part(stripe, file, number, form, provider().read(file, number, form))
+    try:
+        if form.columns:
+            columns = provider().columns(file, number)
+            return part_of(stripe, file, number, columns=columns)
+        return object_part(stripe, file, number, form, provider().read(file, number, form))
+    except FileNotFoundError as error:  # readers report it unless the stripe was trimmed
+        code, words = errno.ENOENT, _words(error)
+    except CorruptEntry as error:
+        code, words = errno.EIO, _words(error)
+        start, end = file.bounds(number)
+        _logger.error("offloaded stripe of positions %d to %d: %s", start, end - 1, words)
+    problem = words.replace(file.url, "the file")
+    return part_of(stripe, file, number, error=-code, problem=problem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from zlog._base.codes import ENTRIES_MAX, WRITER_BYTES, Code
@@ -14,7 +13,7 @@ from zlog._native import messages
 from zlog._native.local import MemoryStore
 from zlog._native.new_entries import entries_cut
 from zlog._native.writes import encode_writes
-from zlog.errors import UnsupportedVersion, ZlogError
+from zlog.errors import UnsupportedVersion
 from zlog.view import ObjectRef, Stripe, StripeFile
 
 Content = Batch | Filled | Trimmed | Lost
@@ -46,7 +45,7 @@ class Form(NamedTuple):
     """How a segment is read.
 
     Attributes:
-        columns: as a `ColumnPart`, if possible.
+        columns: as columns.
         tags: if not empty, without the entries that do not have any of these tags. Their positions
             are filled, so that a search for the tags passes them.
         every: whether entries must have all of the tags.
@@ -67,51 +66,34 @@ class Part(Stripe):
 
     Attributes:
         objects: the objects of the stripe, which have only the positions of this segment.
+        columns: the segment as columns. If set, its objects cannot be called.
         problem: why the file is missing or damaged; empty if it could be read.
     """
 
     objects: tuple[ObjectRef, ...] = ()
+    columns: SegmentColumns | None = None
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPart(Part):
-    """A segment as columns. If the file could not be read, it has only objects."""
-
-    columns: SegmentColumns | None = None
-
-
-def name_of(file: StripeFile, number: int) -> str:
-    """Return the name of a segment, with which the names of its objects begin."""
-    return f"{file.url}#{number}"
-
-
-def _fields(stripe: Stripe, file: StripeFile, number: int) -> tuple[int, int, int, int, int, bytes]:
-    """Return the fields of a segment that are those of a stripe."""
-    return stripe.id, *file.bounds(number), *stripe.striping, b""
-
-
-def column_part(
+def part_of(
     stripe: Stripe,
     file: StripeFile,
     number: int,
-    columns: SegmentColumns | None,
+    *,
+    store: MemoryStore | None = None,
     error: int = 0,
+    columns: SegmentColumns | None = None,
     problem: str = "",
-) -> ColumnPart:
-    """Return a segment with its columns, or one whose objects answer with an error."""
-    refs = _refs(stripe, file, number, None, error)
-    return ColumnPart(*_fields(stripe, file, number), refs, problem, columns)
-
-
-def _refs(
-    stripe: Stripe, file: StripeFile, number: int, store: MemoryStore | None, error: int = 0
-) -> tuple[ObjectRef, ...]:
-    names = (f"{name_of(file, number)}.{each}" for each in range(stripe.width))
-    return tuple(
-        ObjectRef(OffloadedObject(name, store, error), stripe.striping, each)
-        for each, name in enumerate(names)
+) -> Part:
+    """Return a segment whose objects are in a store, or answer with an error."""
+    refs = (
+        ObjectRef(
+            OffloadedObject(f"{file.url}#{number}.{each}", store, error), stripe.striping, each
+        )
+        for each in range(stripe.width)
     )
+    fields = stripe.id, *file.bounds(number), *stripe.striping, b"", tuple(refs)
+    return Part(*fields, columns, problem)
 
 
 def object_part(
@@ -119,8 +101,8 @@ def object_part(
 ) -> Part:
     """Put the content of a segment into objects in memory."""
     store = MemoryStore()
-    refs = _refs(stripe, file, number, store)
-    start, end = file.bounds(number)
+    part = part_of(stripe, file, number, store=store)
+    start, end, refs = part.start, part.end, part.objects
     (width, unit), packed = stripe.striping, stripe.striping.packed
 
     def call(ref: ObjectRef, method: str, request: Any) -> None:
@@ -131,12 +113,12 @@ def object_part(
     def call_each(method: str, piece: Filled | Trimmed | Lost, *fields: Any) -> None:
         make = getattr(messages, method)
         for at in range(piece.start, piece.end, ENTRIES_MAX):  # the limit of one request
-            for part in stripe.striping.by_object(at, min(at + ENTRIES_MAX, piece.end)):
-                call(refs[part.number], method, make(_EPOCH, *fields, packed, part))
+            for some in stripe.striping.by_object(at, min(at + ENTRIES_MAX, piece.end)):
+                call(refs[some.number], method, make(_EPOCH, *fields, packed, some))
 
     def omit(first: int, last: int) -> None:
         if not form.tags and first != last:
-            raise UnsupportedVersion(f"{name_of(file, number)} lacks position {first}")
+            raise UnsupportedVersion(f"{file.url} lacks position {first}")
         call_each("fill", Filled(first, last, 0, _NOBODY, 0), 0, _NOBODY, 0)
 
     for ref in refs:
@@ -164,18 +146,15 @@ def object_part(
             lost.append(piece)
     omit(position, end)
     if not form.tags and entries != file.segments[number].entries:
-        raise UnsupportedVersion(f"{name_of(file, number)} does not have the recorded entries")
-    _lose(store, refs, lost, partial(call_each, "trim"))
-    return Part(*_fields(stripe, file, number), refs)
-
-
-def _lose(store: MemoryStore, refs: Sequence[ObjectRef], lost: Sequence[Lost], trim: Any) -> None:
-    """Make positions read as lost, by deleting the keys of records that the header counts."""
-    before = [store.peek(str(ref.name)) for ref in refs] if lost else []
-    for piece in lost:
-        trim(piece)
-    for ref, content in zip(refs, before, strict=False):
-        after = store.peek(str(ref.name))
-        if content is None or after is None:
-            raise ZlogError("an object in memory is missing")
-        store.poke(str(ref.name), after[0], content[1], content[2])
+        raise UnsupportedVersion(f"{file.url} does not have the entries of segment {number}")
+    if lost:
+        # Delete the keys of records that the header counts.
+        before = [store.peek(str(ref.name)) for ref in refs]
+        for piece in lost:
+            call_each("trim", piece)
+        for ref, old in zip(refs, before, strict=True):
+            new = store.peek(str(ref.name))
+            assert old is not None
+            assert new is not None
+            store.poke(str(ref.name), new[0], *old[1:])
+    return part

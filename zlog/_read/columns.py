@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
-from zlog._layout.segments import COLUMNS, WHOLE, ColumnPart
+from zlog._layout.segments import COLUMNS, WHOLE, Part
 from zlog._native.arrow import stream_of
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
@@ -108,10 +108,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
 
     async def look_up(self, position: int, deadline: Deadline) -> None:
         """See :class:`Prefetcher`."""
-        layout = self.reader.layout
-        part = await layout.part_at(position, deadline, self._form)
-        if isinstance(part, ColumnPart) and part.columns is None:
-            await layout.part_at(position, deadline)  # objects that report the damage
+        await self.reader.layout.part_at(position, deadline, self._form)
 
     def positions_max(self, start: int) -> int:
         """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
@@ -125,7 +122,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         layout = self.reader.layout
         part = layout.part_of(layout.view, start, self._form)
         end = min(end, part.end)
-        if isinstance(part, ColumnPart) and part.columns is not None:
+        if isinstance(part, Part) and part.columns is not None:
             return Window(start, end, bytes_max, False, [], Answered([]), part)
         macs = layout.macs.key is not None and self.reader.with_data
         tags = self._with_tags or macs  # MACs cover the tags
@@ -137,7 +134,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self, window: Window, tail: int, deadline: Deadline
     ) -> tuple[list[Columns], int, int]:
         """See :class:`Prefetcher`."""
-        if isinstance(window.decoded, ColumnPart):
+        if isinstance(window.decoded, Part):
             own = self._cut(window.decoded, window.start, window.end)
             return [own], own.data_bytes, window.end
         if not window.parts:
@@ -160,7 +157,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         columns, data_bytes = _columns_of(window.decoded, window.found, window.start, end)
         return columns, data_bytes, end
 
-    def _cut(self, part: ColumnPart, start: int, end: int) -> Columns:
+    def _cut(self, part: Part, start: int, end: int) -> Columns:
         """Return the positions ``[start, end)`` of a segment, without copying them."""
         content = part.columns
         assert content is not None
