@@ -107,7 +107,7 @@ def _run(offloader: Offloader, log: str) -> None:
         count += 1
         note(
             f"positions {done.start} to {done.end - 1}: {done.entries} entries,"
-            f" {human_bytes(done.bytes)} of data, {human_bytes(done.file_bytes)} in {done.url}"
+            f" {human_bytes(done.bytes)} of data, {human_bytes(done.size)} in {done.url}"
         )
     if not count:
         note(f"log {log!r} has no stripe to offload")

@@ -118,12 +118,10 @@ class StripeOffload:
         """
         layout = self._layout
         await layout.list_offloaded(deadline)
-        stripes = [each async for each in layout.stripes(file.start, file.end, deadline)]
-        for stripe in stripes:
-            if stripe.id == file.id:
-                if (known := layout.offloaded.file_of(stripe)) is None or known.url != file.url:
-                    raise CorruptEntry(f"{file.url} is not the recorded file of its stripe")
-                view = layout.view
-                await remove(
-                    layout.io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline
-                )
+        stripe = await layout.stripe_at(file.end - 1, deadline)
+        if stripe is None or stripe.id != file.id:
+            return  # it was trimmed
+        if (known := layout.offloaded.file_of(stripe)) is None or known.url != file.url:
+            raise CorruptEntry(f"{file.url} is not the recorded file of its stripe")
+        view = layout.view
+        await remove(layout.io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)

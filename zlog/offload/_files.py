@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 
@@ -13,8 +12,6 @@ from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
 from zlog.extension import Form, SegmentColumns, StripeFile
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, check, columns_of, pieces_of
-
-T = TypeVar("T")
 
 _FOOTERS_MAX = 128
 """How many files' footers are kept in memory."""
@@ -26,37 +23,35 @@ class ParquetFiles:
     def __init__(self) -> None:
         self._footers: dict[str, pq.FileMetaData] = {}  # no lock, which a fork could leave held
 
-    def _open(self, place: Location, file: StripeFile) -> pq.ParquetFile:
-        """Open a file. Its footer is usually read only once."""
-        source = place.system.open_input_file(place.path)
-        footer = self._footers.get(file.url)
-        opened = pq.ParquetFile(
-            source, metadata=footer, pre_buffer=True, page_checksum_verification=True
-        )
-        if footer is None:
-            check(opened.metadata, file, Location.of(file.url).parent.name)
-            if len(self._footers) >= _FOOTERS_MAX:
-                self._footers.clear()
-            self._footers[file.url] = opened.metadata
-        return opened
+    @contextmanager
+    def _opened(self, file: StripeFile, place: Location | None = None) -> Iterator[pq.ParquetFile]:
+        """Open a file, whose footer is usually read only once, and explain errors."""
+        place, footer = place or Location.of(file.url), self._footers.get(file.url)
+        try:
+            with pq.ParquetFile(
+                place.system.open_input_file(place.path),
+                metadata=footer,
+                pre_buffer=True,
+                page_checksum_verification=True,
+            ) as opened:
+                if footer is None:
+                    check(opened.metadata, file)
+                    if len(self._footers) >= _FOOTERS_MAX:
+                        self._footers.clear()
+                    self._footers[file.url] = opened.metadata
+                yield opened
+        except Exception as error:  # damage can make the parser raise almost any error
+            raise _explained(error, place, file) from error
 
     def read(self, file: StripeFile, number: int, form: Form) -> list[Content]:
         """See :meth:`zlog.extension.StripeFiles.read`."""
-        return self._reading(file, number, partial(pieces_of, form=form))
+        with self._opened(file) as parquet:
+            return pieces_of(parquet, file, number, form)
 
-    def _reading(
-        self,
-        file: StripeFile,
-        number: int,
-        read: Callable[[pq.ParquetFile, StripeFile, int], T],
-        place: Location | None = None,
-    ) -> T:
-        place = place or Location.of(file.url)
-        try:
-            with self._open(place, file) as opened:
-                return read(opened, file, number)
-        except Exception as error:  # damage can make the parser raise almost any error
-            raise _explained(error, place, file) from error
+    def columns(self, file: StripeFile, number: int) -> SegmentColumns:
+        """See :meth:`zlog.extension.StripeFiles.columns`."""
+        with self._opened(file) as parquet:
+            return columns_of(parquet, file, number)
 
     def check(self, file: StripeFile, place: Location | None = None) -> None:
         """Open a file, which may be at another place, without reading its entries.
@@ -64,12 +59,8 @@ class ParquetFiles:
         Raises as :meth:`read` does.
         """
         self._footers.pop(file.url, None)
-        self._reading(file, 0, lambda *_: None, place)
-        self._footers.pop(file.url, None)  # so that later damage is noticed
-
-    def columns(self, file: StripeFile, number: int) -> SegmentColumns:
-        """See :meth:`zlog.extension.StripeFiles.columns`."""
-        return self._reading(file, number, columns_of)
+        with self._opened(file, place):
+            self._footers.pop(file.url, None)  # so that later damage is noticed
 
     def remove(self, file: StripeFile) -> None:
         """See :meth:`zlog.extension.StripeFiles.remove`."""
@@ -84,12 +75,11 @@ def _explained(error: Exception, place: Location, file: StripeFile) -> Exception
     A connection that fails and damage raise the same errors, so the whole file is compared with its
     checksum. An object store that is unreachable raises OSError here, too.
     """
-    size = place.size()
-    if size is None:
+    if place.size() is None:
         if place.parent.exists():
             return FileNotFoundError(errno.ENOENT, f"{file.url} does not exist")
         return OSError(errno.EAGAIN, f"{place.parent.url} does not exist; is its disk mounted?")
-    if size == file.size and place.checksum() == file.checksum:
+    if place.holds(file):
         if isinstance(error, ZlogError):
             return UnsupportedVersion(f"{file.url} is intact, but can't be read: {error}")
         return OSError(errno.EAGAIN, f"reading {file.url} failed: {error}")

@@ -19,6 +19,8 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from zlog.view import StripeFile
+
 _INCOMING = "_incoming"
 _CHUNK_BYTES = 8 << 20
 
@@ -99,6 +101,10 @@ class Location:
             while some := stream.read(_CHUNK_BYTES):
                 digest.update(some)
         return digest.digest()
+
+    def holds(self, file: StripeFile) -> bool:
+        """Whether the content of a file is here."""
+        return self.size() == file.size and self.checksum() == file.checksum
 
     def files(self) -> list[fs.FileInfo]:
         """Return the files in this folder."""

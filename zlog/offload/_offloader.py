@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta, timezone
 from pathlib import Path
-from typing import NamedTuple
 
 import zlog
 from zlog.errors import (
@@ -28,8 +27,8 @@ from zlog.extension import (
 )
 from zlog.offload._files import files as stripe_files
 from zlog.offload._location import Location
-from zlog.offload._parquet import Content, Written, write
-from zlog.view import PLACED, REMOVED, WRITTEN, Stripe
+from zlog.offload._parquet import Content, write
+from zlog.view import PLACED, REMOVED, Stripe
 
 _URL_MAX = 900
 """The head stores URLs of files of up to 1,024 bytes."""
@@ -39,26 +38,6 @@ _ABANDONED = timedelta(days=1)
 
 
 _KEPT = "Restore the file. The objects of its stripe that still exist were not removed."
-
-
-class Offloaded(NamedTuple):
-    """A stripe that this process has offloaded.
-
-    Attributes:
-        start: the stripe's first position.
-        end: one past its last position.
-        entries: the number of entries.
-        bytes: the size of the entries' data.
-        url: the file.
-        file_bytes: the size of the file.
-    """
-
-    start: int
-    end: int
-    entries: int
-    bytes: int
-    url: str
-    file_bytes: int
 
 
 class Unsettled(ZlogError):
@@ -118,8 +97,8 @@ class Offloader:
             raise ValueError(f"the log option offload_to is not an absolute path or URL: {root!r}")
         return Location.of(root).folder_of(self._name, self._log_id)
 
-    def run(self) -> Iterator[Offloaded]:
-        """Offload all stripes that are due, and yield each one when it is done.
+    def run(self) -> Iterator[StripeFile]:
+        """Offload all stripes that are due, and yield the file of each one when it is done.
 
         Raises:
             Unsettled: a stripe has lost or unwritten positions. Later stripes are not offloaded.
@@ -141,7 +120,7 @@ class Offloader:
         drive(self._port.refresh())
         yield from self._due(drive(self._steps.files(self._port.deadline())))
 
-    def _run(self) -> Iterator[Offloaded]:
+    def _run(self) -> Iterator[StripeFile]:
         port, steps = self._port, self._steps
         drive(port.refresh())
         files = drive(steps.files(port.deadline()))
@@ -190,7 +169,7 @@ class Offloader:
                 return item.timestamp.timestamp() <= when
         return False
 
-    def _offload(self, stripe: Stripe) -> Offloaded | None:
+    def _offload(self, stripe: Stripe) -> StripeFile | None:
         """Offload a stripe. Returns None if it was trimmed, or offloaded by another process."""
         port, steps = self._port, self._steps
         view = drive(steps.allow(port.deadline()))
@@ -201,11 +180,11 @@ class Offloader:
         try:
             pieces = _pieces(steps.pieces(stripe, keep_lost=self._keep_lost), self._pause)
             with incoming.system.open_output_stream(incoming.path) as stream:
-                written = write(stream, stripe, self._log_id, pieces, macs=view.mac is not None)
+                macs = view.mac is not None
+                file = write(stream, place.url, stripe, self._log_id, pieces, macs=macs)
             incoming.sync()
-            if incoming.size() != written.size or incoming.checksum() != written.checksum:
+            if not incoming.holds(file):
                 raise OSError(f"{incoming.url} differs from what was written")
-            file = _record(stripe, place.url, written)
             stripe_files.check(file, incoming)  # PyArrow limits the size of a file's metadata
         except BaseException as error:
             with suppress(OSError):
@@ -229,7 +208,7 @@ class Offloader:
             return None
         return self._finish(file)
 
-    def _finish(self, file: StripeFile, *, check: bool = False) -> Offloaded | None:
+    def _finish(self, file: StripeFile, *, check: bool = False) -> StripeFile | None:
         """Do the steps that follow the record of a file.
 
         Returns None if the stripe was trimmed, or if its file was lost before it was placed. With
@@ -248,12 +227,12 @@ class Offloader:
             return file.url in {f.url for f in drive(self._steps.files(self._port.deadline()))}
         return False
 
-    def _place(self, file: StripeFile, *, check: bool) -> Offloaded | None:
+    def _place(self, file: StripeFile, *, check: bool) -> StripeFile | None:
         port, steps = self._port, self._steps
         place = Location.of(file.url)
         if file.state < PLACED and place.incoming.size() is not None:
             place.incoming.move_to(place)
-        if place.size() != file.size or (check and place.checksum() != file.checksum):
+        if not (place.holds(file) if check else place.size() == file.size):
             if file.state < PLACED:
                 drive(steps.forget(file, port.deadline()))  # refused if it was placed meanwhile
                 stripe_files.remove(file)
@@ -265,9 +244,10 @@ class Offloader:
             if not drive(steps.record(file, port.deadline())):
                 raise CorruptEntry(f"{file.url} is no longer recorded")
         drive(steps.remove_objects(file, port.deadline()))
+        file = file._replace(state=REMOVED)
         with suppress(StoreUnavailable):  # the next run repeats these steps
-            drive(steps.record(file._replace(state=REMOVED), port.deadline()))
-        return Offloaded(file.start, file.end, file.entries, file.bytes, file.url, file.size)
+            drive(steps.record(file, port.deadline()))
+        return file
 
     def _remove_abandoned(self, files: list[StripeFile]) -> None:
         """Remove files of processes that died before they recorded them."""
@@ -287,11 +267,3 @@ def _pieces(reader: StripePieces, pause: float) -> Iterator[Content]:
         yield from pieces
         time.sleep(pause * (time.monotonic() - began))
         began = time.monotonic()
-
-
-def _record(stripe: Stripe, url: str, written: Written) -> StripeFile:
-    size, checksum, segments = written
-    entries, data = sum(each.entries for each in segments), sum(each.bytes for each in segments)
-    now = time.time_ns() // 1000
-    bounds = stripe.id, stripe.start, stripe.end
-    return StripeFile(*bounds, WRITTEN, url, size, checksum, now, entries, data, segments)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from bisect import bisect_right
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import accumulate, pairwise, repeat
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -31,7 +31,7 @@ from zlog.extension import (
     Trimmed,
     tagged_each,
 )
-from zlog.view import FileSegment, Stripe, StripeFile
+from zlog.view import WRITTEN, FileSegment, Stripe, StripeFile
 
 SEGMENT_ROWS = 1 << 17
 SEGMENT_BYTES = 32 << 20
@@ -84,17 +84,15 @@ class _Sink(io.RawIOBase):
         return view.nbytes
 
 
-class Written(NamedTuple):
-    """A file that was written: its size, its SHA-256, and its segments."""
-
-    size: int
-    checksum: bytes
-    segments: tuple[FileSegment, ...]
-
-
 def write(
-    stream: pa.NativeFile, stripe: Stripe, log_id: int, pieces: Iterable[Content], *, macs: bool
-) -> Written:
+    stream: pa.NativeFile,
+    url: str,
+    stripe: Stripe,
+    log_id: int,
+    pieces: Iterable[Content],
+    *,
+    macs: bool,
+) -> StripeFile:
     """Write a stripe's pieces as a Parquet file. The caller opens and closes the stream."""
     sink = _Sink(stream)
     columns = schema(macs=macs)
@@ -108,9 +106,9 @@ def write(
         write_page_checksum=True,
         sorting_columns=[pq.SortingColumn(0)],
     ) as writer:
-        for number, segment in enumerate(_segments(pieces, stripe, macs=macs)):
+        for number, segment in enumerate(_segments(pieces, stripe, len(columns))):
             segments.append(segment.counts)
-            if len(segment.rows[0]):
+            if segment.counts.entries:
                 batch = pa.record_batch(segment.rows, schema=columns)
                 writer.write_batch(batch, row_group_size=batch.num_rows)
             gaps = json.dumps(segment.gaps, separators=(",", ":"))
@@ -127,7 +125,19 @@ def write(
             "gaps": checksum,
         }
         writer.add_key_value_metadata({_ABOUT: json.dumps(about)})
-    return Written(sink.size, sink.digest.digest(), tuple(segments))
+    return StripeFile(
+        id=stripe.id,
+        start=stripe.start,
+        end=stripe.end,
+        state=WRITTEN,
+        url=url,
+        size=sink.size,
+        checksum=sink.digest.digest(),
+        written=time.time_ns() // 1000,
+        entries=sum(each.entries for each in segments),
+        bytes=sum(each.bytes for each in segments),
+        segments=tuple(segments),
+    )
 
 
 class _Segment(NamedTuple):
@@ -136,16 +146,16 @@ class _Segment(NamedTuple):
     gaps: list[list[Any]]
 
 
-def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Iterator[_Segment]:
-    rows: list[list[Any]] = [[] for _ in schema(macs=macs)]
+def _segments(pieces: Iterable[Content], stripe: Stripe, columns: int) -> Iterator[_Segment]:
+    """Divide a stripe into segments, each of which is full or has all of the rest."""
+    rows: list[list[Any]] = [[] for _ in range(columns)]
     gaps: list[list[Any]] = []
     size, end, made = 0, stripe.start, 1
 
     def segment() -> _Segment:
         times = [each & _MASK for each in rows[1]]
-        entries = len(times)
         bounds = (min(times), max(times)) if times else (0, 0)
-        return _Segment(FileSegment(end, entries, size, *bounds), rows, gaps)
+        return _Segment(FileSegment(end, len(times), size, *bounds), rows, gaps)
 
     for piece in pieces:
         if piece.start != end:
@@ -154,21 +164,16 @@ def _segments(pieces: Iterable[Content], stripe: Stripe, *, macs: bool) -> Itera
             gaps.append(_gap(piece))
             end = piece.end
             continue
-        begin = 0
-        while begin < len(piece.entries):
-            space = SEGMENT_ROWS - len(rows[0]) if made < SEGMENTS_MAX else SEGMENT_ROWS
-            some = piece.entries[begin : begin + space]
-            sizes = [*accumulate(map(len, some), initial=size)]
-            count = bisect_right(sizes, SEGMENT_BYTES) - 1 if made < SEGMENTS_MAX else len(some)
-            if count < 1 and rows[0]:
-                made += 1
+        for begin in range(0, len(piece.entries), SEGMENT_ROWS):
+            entries = piece.entries[begin : begin + SEGMENT_ROWS]
+            more = sum(map(len, entries))
+            full = len(rows[0]) + len(entries) > SEGMENT_ROWS or size + more > SEGMENT_BYTES
+            if full and rows[0] and made < SEGMENTS_MAX:
                 yield segment()
-                rows, gaps, size = [[] for _ in rows], [], 0
-                continue
-            count = max(1, count)
-            _add(rows, piece, begin, some[:count])
-            begin, size = begin + count, sizes[count]
-            end = piece.start + begin
+                rows, gaps, size, made = [[] for _ in rows], [], 0, made + 1
+            _add(rows, piece, begin, entries)
+            size += more
+            end += len(entries)
     yield segment()
 
 
@@ -206,10 +211,10 @@ def _gap(piece: Filled | Trimmed | Lost) -> list[Any]:
     return [piece.start, piece.end, kind, piece.timestamp, piece.writer.hex(), piece.reason]
 
 
-def check(metadata: pq.FileMetaData, file: StripeFile, folder: str) -> None:
+def check(metadata: pq.FileMetaData, file: StripeFile) -> None:
     """Raise CorruptEntry if a file is not the recorded one, or its metadata is damaged.
 
-    The checksums of pages do not cover the metadata. ``folder`` is the name of the log's folder.
+    The checksums of pages do not cover the metadata. The name of a log's folder ends with its id.
     """
     stored = metadata.metadata or {}
     about = json.loads(stored.get(_ABOUT, b"{}"))
@@ -222,7 +227,7 @@ def check(metadata: pq.FileMetaData, file: StripeFile, folder: str) -> None:
     }
     if about.get("version", _VERSION) > _VERSION:
         raise UnsupportedVersion(f"{file.url} was written by a newer version of zlog")
-    of_log = folder.endswith(f"-{about.get('log_id')}")
+    of_log = file.folder.partition("?")[0].endswith(f"-{about.get('log_id')}")
     if not of_log or any(about.get(key) != value for key, value in wanted.items()):
         raise CorruptEntry(
             f"{file.url} is not the file of positions {file.start} to {file.end - 1}"
