@@ -96,6 +96,8 @@ def test_doctor_notices_missing_extra_and_offloader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = str(path_of(offloaded).parent.parent)
+    with pytest.raises(ValueError, match="a URL or an absolute path"):
+        orders.reconfigure(options={"offload_to": "archive"})
     orders.reconfigure(options={"offload_to": root, "offload_after": "1h"})
     orders.roll()
     assert of_doctor(inside) == ("ok", "log orders: the folder can be reached", "")

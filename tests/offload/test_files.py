@@ -217,7 +217,7 @@ def test_client_without_pyarrow(tmp_path: Path) -> None:
 
 def test_trims(log: zlog.Log, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(log.read_range())
-    with pytest.raises(zlog.ZlogError, match="frozen to offload it"):
+    with pytest.raises(zlog.ZlogError, match="cannot trim an offloaded stripe"):
         log.trim(3)
     assert list(log.read_range()) == before
     log.trim_to(3)
@@ -232,6 +232,12 @@ def test_trims(log: zlog.Log, file: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert file.exists()
     log.trim_to(10)
     assert not file.exists()
+
+
+def test_removed_log_leaves_no_folder(log: zlog.Log, file: Path, tmp_path: Path) -> None:
+    (file.parent / "_incoming" / "of-a-killed-process.parquet").touch()
+    zlog.Log.remove(log.store, log.name)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_long_trimmed_range_is_read(memory: zlog.Store, tmp_path: Path) -> None:

@@ -260,6 +260,15 @@ def test_failed_commit_is_table_error(
     assert table.entries() == entries_of(log)
 
 
+def test_no_cursor_remains_without_a_table(
+    log: zlog.Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog.tables.parquet.ParquetSink.create", None)
+    with pytest.raises(TableError):
+        Table(tmp_path, "parquet").copy(log)
+    assert log.cursors() == []
+
+
 def test_lost_entries_end_copy_unless_allowed(memory: zlog.Store, tmp_path: Path) -> None:
     table = Table(tmp_path, "parquet")
     with zlog.Log.create(memory, "orders", stripe_unit=1) as log:

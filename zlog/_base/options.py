@@ -201,6 +201,8 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} must be {', '.join(COMPRESSIONS)}, not {value!r}")
         if key == OFFLOAD_AFTER:
             OffloadAfter.parse(value)
+        if key == OFFLOAD_TO and not re.match(r"/|[a-z0-9]+://", value):
+            raise ValueError(f"option {key!r} must be a URL or an absolute path, not {value!r}")
 
 
 class OffloadAfter(NamedTuple):

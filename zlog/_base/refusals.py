@@ -199,6 +199,8 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
     log = log_of(object)
     purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
     what = f"{purpose} {f'log {log!r}' if log else 'the store'}"
+    if "://" in object:
+        what = f"{purpose} an offloaded stripe"
     if object == TEMPLATES_OBJECT:
         what = "read or change the templates of the store"
     error = from_code(code, f"cannot {what}")

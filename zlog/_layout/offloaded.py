@@ -71,8 +71,11 @@ class StripeFiles(Protocol):
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """Return the columns of a segment of a log without MACs. Raises as :meth:`read` does."""
 
-    def remove(self, file: StripeFile) -> None:
-        """Remove a file. Does nothing if it does not exist. Raises OSError if it fails."""
+    def remove(self, file: StripeFile, *, of_log: bool = False) -> None:
+        """Remove a file. Does nothing if it does not exist. Raises OSError if it fails.
+
+        ``of_log`` says that the log is removed, and so are the last remains of its folder.
+        """
 
 
 _Key = tuple[str, int, Form]
@@ -243,9 +246,11 @@ async def _in_thread(io: Io, call: Callable[[], T], deadline: Deadline) -> Futur
     return result
 
 
-async def remove_file(io: Io, file: StripeFile, deadline: Deadline) -> None:
+async def remove_file(
+    io: Io, file: StripeFile, deadline: Deadline, *, of_log: bool = False
+) -> None:
     """Remove the file of a stripe. Raises StoreUnavailable if this fails."""
-    removal = await _in_thread(io, lambda: provider().remove(file), deadline)
+    removal = await _in_thread(io, lambda: provider().remove(file, of_log=of_log), deadline)
     error = removal.exception() if removal.done() else TimeoutError(_NO_ANSWER)
     if error is not None:
         raise unreadable(file.url, _words(error))
@@ -256,7 +261,9 @@ def unreadable(url: str, reason: str, *, final: bool = False) -> StoreUnavailabl
     others = "Entries that are not offloaded can be read and appended."
     return StoreUnavailable(
         f"can't use the offloaded stripe in {url}: {reason}",
-        hint=others if final else f"Check the object store and its credentials. {others}",
+        hint=others
+        if final
+        else f"Check the disk, or the object store and its credentials. {others}",
         retryable=not final,
     )
 

@@ -143,7 +143,7 @@ async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
             await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
         position = stripes[-1].end
     for file in await head.offload_list(view.log_id, 0, deadline) if view.offloads else ():
-        await remove_file(io, file, deadline)
+        await remove_file(io, file, deadline, of_log=True)
     for id_, width in (await head.pending_stripes(view.log_id, deadline))[1]:
         await remove_pending(io, view, id_, width, deadline)
 

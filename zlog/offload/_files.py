@@ -62,11 +62,14 @@ class ParquetFiles:
         with self._opened(file, place):
             self._footers.pop(file.url, None)  # so that later damage is noticed
 
-    def remove(self, file: StripeFile) -> None:
+    def remove(self, file: StripeFile, *, of_log: bool = False) -> None:
         """See :meth:`zlog.extension.StripeFiles.remove`."""
         place = Location.of(file.url)
         place.incoming.remove()
         place.remove()
+        if of_log:
+            place.incoming.parent.remove_folder(anything=True)
+            place.parent.remove_folder()
 
 
 def _explained(error: Exception, place: Location, file: StripeFile) -> Exception:

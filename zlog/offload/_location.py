@@ -133,6 +133,12 @@ class Location:
             finally:
                 os.close(descriptor)
 
+    def remove_folder(self, *, anything: bool = False) -> None:
+        """Remove the folder, if it exists and is empty or may contain anything."""
+        selector = fs.FileSelector(self.path, allow_not_found=True)
+        if self.exists() and (anything or not self.system.get_file_info(selector)):
+            self.system.delete_dir(self.path)
+
     def remove(self) -> None:
         """Remove the file, if it exists."""
         try:

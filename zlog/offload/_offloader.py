@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta, timezone
-from pathlib import Path
 
 import zlog
 from zlog.errors import (
@@ -93,8 +92,6 @@ class Offloader:
                 "say where to offload to, with --to or"
                 f" `zlog reconfigure {self._name} --option offload_to=URL`"
             )
-        if not (self._to or "://" in root or Path(root).is_absolute()):
-            raise ValueError(f"the log option offload_to is not an absolute path or URL: {root!r}")
         return Location.of(root).folder_of(self._name, self._log_id)
 
     def run(self) -> Iterator[StripeFile]:
@@ -109,10 +106,11 @@ class Offloader:
         except OSError as error:
             if isinstance(error, ZlogError):
                 raise
+            drive(self._port.refresh())  # raises LogNotFound if the log was removed with its folder
             raise StoreUnavailable(
                 f"can't offload to {self.folder.url}: {error}",
-                hint="Check the object store and its credentials. Nothing was lost; run the"
-                " command again.",
+                hint="Check the disk, or the object store and its credentials. Nothing was lost;"
+                " run the command again.",
             ) from error
 
     def due(self) -> Iterator[Stripe]:

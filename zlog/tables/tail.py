@@ -167,14 +167,14 @@ class TableTail:
                 hint="Give a new table a lower --from. If the log was restored from a backup, start"
                 " a new table (--to).",
             )
-        if self.cursor is not None:
+        if state is None:
+            with self._failures():
+                sink.create(State(json.dumps(origin), position), schema, self._partitions)
+        if self.cursor is not None:  # no cursor remains if there is no table
             first = max(position, self.log.earliest())
             cursor = self.log.cursor(self.cursor, create=first)
             if cursor.position != first:  # the process died, or the table was restored
                 cursor.reset(first)
-        if state is None:
-            with self._failures():
-                sink.create(State(json.dumps(origin), position), schema, self._partitions)
         return position
 
     def _check_origin(self, origin: dict[str, Any], text: str) -> None:

@@ -56,7 +56,7 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
         fix = f"restore the file; zlog check {name} reports all lost positions"
         return failure(_PART, f"log {name} has lost entries: {words}", fix)
     if error is not None:
-        fix = "check the option offload_to, the object store, and this user's credentials for it"
+        fix = "check the option offload_to, and this user's access to the disk or object store"
         return warning(_PART, f"the folder of log {name} can't be used: {words}", fix)
     for offloader in offloaders:
         unfinished = (file.start for file in known if file.state < REMOVED)
