@@ -28,6 +28,11 @@ class GapKind(enum.Enum):
     """No writer with the log's key wrote the stored entry at this position. Occurs only in logs
     with a ``mac_key``."""
 
+    @property
+    def hides_entry(self) -> bool:
+        """Whether an entry may be lost, at least for this reader."""
+        return self in (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+
 
 class FillReason(enum.Enum):
     """Why a position was filled."""

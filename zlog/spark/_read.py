@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zlog import Columns
 from zlog.entry import Gap, GapKind
-from zlog.errors import CorruptEntry, ForgedEntry, LogNotFound, UnsupportedVersion, ZlogError
+from zlog.errors import CorruptEntry, LogNotFound, ZlogError
+from zlog.extension import no_entry
 from zlog.spark._handles import LogRef, trimmed_error
 from zlog.spark._hints import hints_shown
 from zlog.spark._options import SourceOptions
 from zlog.spark._plan import Share
+from zlog.tables.entries import entries_of, object_numbers
 
 _logger = logging.getLogger(__name__)
 
@@ -129,12 +130,8 @@ def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
         )
     if not task.options.fail_on_data_loss:
         return
-    if gap.kind is GapKind.UNREADABLE:
-        raise UnsupportedVersion(f"log {log.name!r}: {gap}", gap=gap)
-    if gap.kind is GapKind.FORGED:
-        raise ForgedEntry(f"log {log.name!r}: {gap}", gap=gap)
-    if gap.kind is GapKind.LOST:
-        raise CorruptEntry(f"log {log.name!r}: {gap}", gap=gap)
+    if gap.kind.hides_entry:
+        raise no_entry(gap, log.name)
     if gap.kind is GapKind.TRIMMED:
         earliest = log.call(lambda handle: handle.earliest())
         if gap.position < earliest:
@@ -142,23 +139,12 @@ def _check_gap(task: Task, log: LogRef, gap: Gap) -> None:
 
 
 def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
-    count = len(columns)
-
-    def column(name: str, *content: memoryview) -> pa.Array:
-        return pa.Array.from_buffers(_TYPES[name], count, [None, *map(pa.py_buffer, content)])
-
-    positions = column("position", columns.positions)
-    make: dict[str, Callable[[], pa.Array]] = {
-        "log": lambda: pa.repeat(share.log.name, count),
-        "position": lambda: positions,
-        "stripe": lambda: _indexes(positions, share),
-        "timestamp": lambda: column("timestamp", columns.timestamps),
-        "data": lambda: column("data", columns.offsets, columns.data),
-        "tags": lambda: pa.array(columns.tags, _TYPES["tags"]),
-        "state": lambda: pa.repeat(_WRITTEN, count),
-    }
-    names = task.options.columns
-    return pa.record_batch([make[name]() for name in names], names=names)
+    names, table = task.options.columns, entries_of(columns, *share.striping)
+    for name, value in (("log", share.log.name), ("state", _WRITTEN)):
+        if name in names:
+            table = table.append_column(name, pa.repeat(value, len(table)))
+    (batch,) = table.select(names).to_batches()
+    return batch
 
 
 def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
@@ -170,21 +156,6 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
             if "log" in names:
                 known["log"] = pa.repeat(share.log.name, len(array))
             if not share.trimmed:
-                known["stripe"] = _indexes(array, share)
+                known["stripe"] = object_numbers(array, *share.striping)
             arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in names]
             yield pa.record_batch(arrays, names=names)
-
-
-def _indexes(positions: pa.Array, share: Share) -> pa.Array:
-    """Return, for each position, the index of the stripe object that holds it.
-
-    The index is the number of the position's stripe unit, modulo the width. It is computed with a
-    subtraction, because Arrow has no modulo function.
-    """
-    if len(share.indexes) == 1:
-        return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))
-    striping = share.striping
-    number = pa.scalar(striping.width, pa.int64())
-    units = pc.divide(positions, pa.scalar(striping.stripe_unit, pa.int64()))
-    whole = pc.multiply(pc.divide(units, number), number)
-    return pc.subtract(units, whole).cast(pa.int32())

@@ -10,7 +10,7 @@ from io import StringIO
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from zlog import Columns, GapKind, InvalidTag, Log, Match, distribution
+from zlog import Columns, InvalidTag, Log, Match, distribution
 from zlog.extension import no_entry
 
 try:
@@ -42,9 +42,6 @@ _Ranges = Mapping[str, tuple[int, int]]
 """For some columns, the values ``[low, high)`` that a filter may select. Times are in µs."""
 
 _ALL = (0, _END)
-
-_HIDING = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Gaps that may hide an entry, so that a query cannot answer without them."""
 
 
 class _Rows(NamedTuple):
@@ -91,7 +88,7 @@ class _Rows(NamedTuple):
                 match=match,
             ):
                 for gap in window.gaps:
-                    if gap.kind in _HIDING:
+                    if gap.kind.hides_entry:
                         raise no_entry(gap, log.name)
                 yield window
         except InvalidTag:  # no entry can have the tags that the filter requires

@@ -14,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zlog import Columns, Log, Match, Stripe, errors
+from zlog import Log, Match
 from zlog.entry import Gap, GapKind
 from zlog.errors import Invalidated, ZlogError
+from zlog.extension import no_entry
 from zlog.tables.common import DATE, LogProgress, Progress, partitions_of
+from zlog.tables.entries import entries_of
 from zlog.tables.parse import Parser, unparsed
 from zlog.tables.sink import Sink, State, TableError, WrongTable, not_ours, sink_of
 
@@ -34,11 +36,6 @@ _ENTRIES = pa.schema(
         ("data", pa.binary()),
     ]
 )
-_LOSSES = {
-    GapKind.LOST: errors.CorruptEntry,
-    GapKind.FORGED: errors.ForgedEntry,
-    GapKind.UNREADABLE: errors.UnsupportedVersion,
-}
 _LOSS_HINT = "To continue without the lost entries, use --allow-data-loss."
 
 _logger = logging.getLogger(__name__)
@@ -217,7 +214,7 @@ class TableTail:
             self._trimmed(start, first)
         at, end = first, min(tail, first + self.entries_max)
         stripes = self.log.stripes(first, end) if first < end else []
-        batches, gaps, size = [], list[Gap](), 0
+        tables, gaps, size = [_ENTRIES.empty_table()], list[Gap](), 0
         for columns in self.log.read_columns(
             first,
             end,
@@ -226,7 +223,8 @@ class TableTail:
             match=self.match,
         ):
             if len(columns):
-                batches.append(_batch(columns, stripes))
+                stripe = next(each for each in stripes if columns.positions[0] < each.end)
+                tables.append(entries_of(columns, stripe.width, stripe.stripe_unit))
                 at = columns.positions[-1] + 1
             gaps += columns.gaps
             size += columns.data_bytes
@@ -235,7 +233,7 @@ class TableTail:
         else:
             at = end
         self._check(gaps)
-        return pa.Table.from_batches(batches, _ENTRIES), at
+        return pa.concat_tables(tables), at
 
     def _check(self, gaps: Sequence[Gap]) -> None:
         """Raise if a gap is a loss of entries."""
@@ -245,9 +243,10 @@ class TableTail:
                     f"position {gap.position} is still unwritten and could not be filled",
                     hint="If the log has the hole timeout never, use --hole-timeout.",
                 )
-            if not self.allow_data_loss and gap.kind in _LOSSES:
-                text = f"log {self.log.name!r}: {gap}"
-                raise _LOSSES[gap.kind](text, gap=gap, hint=_LOSS_HINT)
+            if not self.allow_data_loss and gap.kind.hides_entry:
+                error = no_entry(gap, self.log.name)
+                error.hint = _LOSS_HINT
+                raise error
         trimmed = [gap.position for gap in gaps if gap.kind is GapKind.TRIMMED]
         if trimmed and trimmed[0] < (earliest := self.log.earliest()):
             self._trimmed(trimmed[0], earliest)
@@ -270,20 +269,3 @@ class TableTail:
         if DATE in self._partitions and DATE not in table.column_names:
             table = table.append_column(DATE, pc.cast(table["timestamp"], pa.date32()))
         return table if self._schema is None else table.cast(self._schema)
-
-
-def _batch(columns: Columns, stripes: Sequence[Stripe]) -> pa.RecordBatch:
-    """Return the entries of a window, which are in one stripe, without copying them."""
-
-    def column(name: str, *content: memoryview) -> pa.Array:
-        buffers = [None, *map(pa.py_buffer, content)]
-        return pa.Array.from_buffers(_ENTRIES.field(name).type, len(columns), buffers)
-
-    positions = column("position", columns.positions)
-    stripe = next(each for each in stripes if columns.positions[0] < each.end)
-    units = pc.divide(positions, stripe.stripe_unit)
-    whole = pc.multiply(pc.divide(units, stripe.width), stripe.width)  # Arrow has no modulo
-    stripes_of = pc.subtract(units, whole).cast(pa.int32())
-    timestamps = column("timestamp", columns.timestamps)
-    data = column("data", columns.offsets, columns.data)
-    return pa.record_batch([positions, stripes_of, timestamps, data], schema=_ENTRIES)
