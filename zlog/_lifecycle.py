@@ -16,7 +16,7 @@ from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head, HeadState
 from zlog._catalog.rights import check_removal
-from zlog._layout.offloaded import check_provider
+from zlog._layout.offloaded import provider
 from zlog._layout.stripe_objects import discard, make, remove, remove_all
 from zlog._layout.views import Change, activate_shared, backoff, change_view, sequencer_of
 from zlog._positions.notifications import remove_wake_object
@@ -266,7 +266,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     if not view.removed:
         await check_removal(io, view, deadline)
         if view.offloads and await head.offload_list(view.log_id, 0, deadline):
-            check_provider()
+            provider()  # before anything is removed
         view = await _mark_removed(io, name, deadline)
     try:
         await _finish_removal(io, view, deadline)

@@ -16,8 +16,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache, partial
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
@@ -29,9 +30,6 @@ from zlog.store import CompletionQueue
 from zlog.view import PLACED, Stripe, StripeFile
 
 T = TypeVar("T")
-
-GROUP: Final = "zlog.stripe_files"
-"""The group of entry points that provide `StripeFiles`."""
 
 _CACHE_BYTES = 256 << 20
 """How much memory the segments may take that all logs of this process have read."""
@@ -213,7 +211,7 @@ class OffloadedStripes:
             reading = await _in_thread(self._io, partial(_cache.load, *segment, seconds), deadline)
             if reading.done() and (error := reading.exception()) is not None:
                 reason = _words(error)
-                if not isinstance(error, OSError) or error.errno == errno.EINVAL:
+                if not isinstance(error, OSError):
                     raise unreadable(file.url, reason, final=True) from error
                 await self._io.sleep(deadline.within(_PAUSE_SECONDS))
             if deadline.expired:
@@ -268,32 +266,19 @@ def unreadable(url: str, reason: str, *, final: bool = False) -> StoreUnavailabl
     )
 
 
-def check_provider() -> None:
-    """Raise StoreUnavailable if stripe files cannot be used on this machine."""
-    try:
-        provider()
-    except OSError as error:
-        raise unreadable("a file", str(error.strerror), final=True) from None
-
-
 @cache  # an error is not cached
 def provider() -> StripeFiles:
-    """Return the installed reader of stripe files.
-
-    Raises:
-        OSError: (EINVAL) it is not installed, or its requirements are not.
-    """
+    """Return the installed reader of stripe files. Raises StoreUnavailable if there is none."""
     from importlib.metadata import entry_points  # slow to import
 
     from zlog.distribution import how_to_install
 
-    for point in entry_points(group=GROUP):
-        try:
+    for point in entry_points(group="zlog.stripe_files"):
+        with suppress(ImportError):  # of its requirements
             found: StripeFiles = point.load()
-        except ImportError:
-            break
-        return found
-    raise OSError(errno.EINVAL, f"this needs the extra `offload` ({how_to_install('offload')})")
+            return found
+    why = f"reading offloaded stripes needs the extra `offload` ({how_to_install('offload')})"
+    raise StoreUnavailable(why, retryable=False)
 
 
 def _words(error: BaseException) -> str:

@@ -247,11 +247,10 @@ def columns_of(parquet: pq.ParquetFile, file: StripeFile, number: int) -> Segmen
     """Return the columns of a segment, as buffers of Arrow's arrays."""
     gaps = _gaps(parquet, number)
     if file.segments[number].entries:
-        table = parquet.read_row_group(number, columns=COLUMNS).combine_chunks()
+        table = parquet.read_row_group(number, columns=COLUMNS)
     else:
         table = schema(macs=False).empty_table().select(COLUMNS)
-    (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    positions, times, data, tags = batch.columns
+    positions, times, data, tags = (each.combine_chunks() for each in table.columns)
     times = times.cast(pa.int64())
     times = pc.if_else(pc.less(times, 0), _MASK >> 1, times)  # as for objects: at most 2^63 - 1
     (_, ends, content), count = data.buffers(), len(data)
