@@ -43,7 +43,7 @@ from zlog._read.iterate import ReadOptions, range_reader
 from zlog._read.select import BackwardReader
 from zlog._read.times import as_time
 from zlog._read.wanted import Wanted
-from zlog._transfer.offload import StripeOffload, StripePieces
+from zlog._transfer.offload import StripeOffload
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
@@ -69,7 +69,6 @@ __all__ = [
     "StripeFile",
     "StripeFiles",
     "StripeOffload",
-    "StripePieces",
     "Tagged",
     "ThreadPort",
     "Timeout",

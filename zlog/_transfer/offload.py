@@ -7,7 +7,7 @@ file was recorded, and that the file contains everything that was in the objects
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from zlog._base.codes import Code
@@ -22,30 +22,6 @@ from zlog._transfer.pieces import Piece
 from zlog._transfer.source import Source
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, Stripe, StripeFile, View, objects_of
-
-
-class StripePieces:
-    """Reads a frozen stripe. Holes are filled, so nothing can change afterwards."""
-
-    def __init__(self, client: LogClient, stripe: Stripe, *, keep_lost: bool) -> None:
-        self._end = stripe.end
-        self._source = Source(client.reader, stripe.start, raw=True, keep_lost=keep_lost)
-
-    async def next(self) -> Sequence[Piece] | None:
-        """Return the next pieces, in order and without gaps. Returns None at the end.
-
-        Data of entries in a log with MACs ends with the MAC, which was not checked.
-
-        Raises:
-            CorruptEntry: a position is lost.
-            NotWritten: a hole was not filled.
-        """
-        if self._source.position >= self._end:
-            return None
-        pieces = await self._source.next(self._end)
-        if not pieces:
-            raise self._source.open_hole()
-        return pieces
 
 
 class StripeOffload:
@@ -90,9 +66,23 @@ class StripeOffload:
         gone = -errno.ENOENT  # reading the stripe reports the loss
         await call_each(self._layout, "freeze", refs, request, deadline, gone)
 
-    def pieces(self, stripe: Stripe, *, keep_lost: bool = False) -> StripePieces:
-        """Return a reader of everything that a frozen stripe holds."""
-        return StripePieces(self._client, stripe, keep_lost=keep_lost)
+    async def pieces(
+        self, stripe: Stripe, *, keep_lost: bool = False
+    ) -> AsyncIterator[Sequence[Piece]]:
+        """Yield everything that a frozen stripe holds, in order. Holes are filled.
+
+        Data of entries in a log with MACs ends with the MAC, which was not checked.
+
+        Raises:
+            CorruptEntry: a position is lost.
+            NotWritten: a hole was not filled.
+        """
+        source = Source(self._client.reader, stripe.start, raw=True, keep_lost=keep_lost)
+        while source.position < stripe.end:
+            pieces = await source.next(stripe.end)
+            if not pieces:
+                raise source.open_hole()
+            yield pieces
 
     async def record(self, file: StripeFile, deadline: Deadline) -> bool:
         """Record a file, or that it has reached its state. False if the stripe has another file.

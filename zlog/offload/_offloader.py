@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta, timezone
 
@@ -20,7 +20,6 @@ from zlog.errors import (
 from zlog.extension import (
     OffloadAfter,
     StripeFile,
-    StripePieces,
     ThreadPort,
     drive,
 )
@@ -258,10 +257,14 @@ class Offloader:
                 (incoming / info.base_name).remove()
 
 
-def _pieces(reader: StripePieces, pause: float) -> Iterator[Content]:
+def _pieces(reader: AsyncIterator[Sequence[Content]], pause: float) -> Iterator[Content]:
     """Yield the pieces of a stripe."""
+
+    async def following() -> Sequence[Content] | None:
+        return await anext(reader, None)
+
     began = time.monotonic()
-    while (pieces := drive(reader.next())) is not None:
+    while (pieces := drive(following())) is not None:
         yield from pieces
         time.sleep(pause * (time.monotonic() - began))
         began = time.monotonic()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from itertools import chain
+from typing import TypeVar
 
 from zlog import CorruptEntry, Log, ReadOnlyStore, Store, View, ZlogError
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, some, warning
 from zlog.distribution import how_to_install
 from zlog.view import REMOVED
+
+T = TypeVar("T")
 
 _PART = "offload"
 _OPTION = "offload_to"
@@ -42,23 +46,21 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
     from zlog.offload import Offloader, files
 
     name, known = log.name, log.stripe_files()
-    offloaders: list[Offloader] = []
 
-    def reach() -> None:
+    def reach() -> Offloader | None:
         if known:
             files.check(known[-1])
-        if _OPTION in log.view.options:
-            offloaders.append(Offloader(log))
+        return Offloader(log) if _OPTION in log.view.options else None
 
-    error = _within(seconds, reach)
-    words = (isinstance(error, OSError) and error.strerror) or str(error)
-    if isinstance(error, FileNotFoundError | CorruptEntry):
+    try:
+        offloader = _within(seconds, reach)
+    except (FileNotFoundError, CorruptEntry) as error:
         fix = f"restore the file; zlog check {name} reports all lost positions"
-        return failure(_PART, f"log {name} has lost entries: {words}", fix)
-    if error is not None:
+        return failure(_PART, f"log {name} has lost entries: {_words(error)}", fix)
+    except Exception as error:  # noqa: BLE001 - PyArrow raises errors of many kinds
         fix = "check the option offload_to, and this user's access to the disk or object store"
-        return warning(_PART, f"the folder of log {name} can't be used: {words}", fix)
-    for offloader in offloaders:
+        return warning(_PART, f"the folder of log {name} can't be used: {_words(error)}", fix)
+    if offloader is not None:
         unfinished = (file.start for file in known if file.state < REMOVED)
         for start in chain(unfinished, (stripe.start for stripe in offloader.due())):
             text = f"log {name} has a stripe to offload, from position {start}"
@@ -66,18 +68,19 @@ def _examine(log: Log, seconds: float) -> Diagnosis | None:
     return None
 
 
-def _within(seconds: float, call: Callable[[], object]) -> Exception | None:
-    """Run a call in a thread, because PyArrow's calls have no time limit. Returns its error."""
-    outcome: list[Exception | None] = [TimeoutError(f"no answer within {seconds:g} s")]
+def _words(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error) or "no answer in time"
+
+
+def _within(seconds: float, call: Callable[[], T]) -> T:
+    """Run a call in a thread, because PyArrow's calls have no time limit."""
+    result: Future[T] = Future()
 
     def run() -> None:
         try:
-            call()
-            outcome[0] = None
-        except Exception as error:  # noqa: BLE001 - it is reported
-            outcome[0] = error
+            result.set_result(call())
+        except Exception as error:  # noqa: BLE001 - the caller handles it
+            result.set_exception(error)
 
-    thread = threading.Thread(target=run, name="zlog.doctor", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return outcome[0]
+    threading.Thread(target=run, name="zlog.doctor", daemon=True).start()
+    return result.result(seconds)
