@@ -5,6 +5,6 @@ package needs PyArrow, which the extra ``offload`` installs. docs/offload.md exp
 """
 
 from zlog.offload._files import files
-from zlog.offload._offloader import Offloader, Unsettled
+from zlog.offload._offloader import Offloader
 
-__all__ = ["Offloader", "Unsettled", "files"]
+__all__ = ["Offloader", "files"]

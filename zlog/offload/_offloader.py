@@ -6,23 +6,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from datetime import timedelta, timezone
+from datetime import timezone
 
 import zlog
-from zlog.errors import (
-    ClassNotLoaded,
-    CorruptEntry,
-    LogNotFound,
-    NotWritten,
-    StoreUnavailable,
-    ZlogError,
-)
-from zlog.extension import (
-    OffloadAfter,
-    StripeFile,
-    ThreadPort,
-    drive,
-)
+from zlog.errors import ClassNotLoaded, CorruptEntry, LogNotFound, StoreUnavailable, ZlogError
+from zlog.extension import OffloadAfter, StripeFile, ThreadPort, drive
 from zlog.offload._files import files as stripe_files
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, write
@@ -31,15 +19,14 @@ from zlog.view import PLACED, REMOVED, Stripe
 _URL_MAX = 900
 """The head stores URLs of files of up to 1,024 bytes."""
 
-_ABANDONED = timedelta(days=1)
+_ABANDONED_SECONDS = 86400.0
 """After this time, a file that was never recorded is removed."""
 
-
+_LOST = (
+    "On Ceph, `zlog check LOG --repair --replicas 8` restores the entry if another replica has it."
+    " To offload lost positions as gaps, use --keep-lost."
+)
 _KEPT = "Restore the file. The objects of its stripe that still exist were not removed."
-
-
-class Unsettled(ZlogError):
-    """A stripe cannot be offloaded, because positions are lost or unwritten."""
 
 
 class Offloader:
@@ -97,7 +84,8 @@ class Offloader:
         """Offload all stripes that are due, and yield the file of each one when it is done.
 
         Raises:
-            Unsettled: a stripe has lost or unwritten positions. Later stripes are not offloaded.
+            CorruptEntry, NotWritten: a stripe has lost or unwritten positions. Later stripes are
+                not offloaded.
             StoreUnavailable: the store or the place for the files fails.
         """
         try:
@@ -186,15 +174,9 @@ class Offloader:
         except BaseException as error:
             with suppress(OSError):
                 incoming.remove()
-            if not isinstance(error, (CorruptEntry, NotWritten)):
-                raise
-            raise Unsettled(
-                f"can't offload positions {stripe.start} to {stripe.end - 1} of log"
-                f" {self._name!r}: {error}",
-                hint=f"{error.hint or ''} To offload lost positions as gaps, use --keep-lost."
-                if isinstance(error, CorruptEntry)
-                else error.hint,
-            ) from error
+            if isinstance(error, CorruptEntry):
+                error.hint = _LOST
+            raise
         try:
             recorded = drive(steps.record(file, port.deadline()))
         except (LogNotFound, ValueError):  # certainly not recorded
@@ -250,7 +232,7 @@ class Offloader:
         """Remove files of processes that died before they recorded them."""
         incoming = (self.folder / "any").incoming.parent
         recorded = {Location.of(file.url).name for file in files}
-        oldest = time.time() - _ABANDONED.total_seconds()
+        oldest = time.time() - _ABANDONED_SECONDS
         for info in incoming.files():
             written = info.mtime.replace(tzinfo=info.mtime.tzinfo or timezone.utc).timestamp()
             if info.base_name not in recorded and written < oldest:

@@ -21,16 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry, UnsupportedVersion
-from zlog.extension import (
-    Batch,
-    Filled,
-    Form,
-    Lost,
-    NewEntry,
-    SegmentColumns,
-    Trimmed,
-    tagged_each,
-)
+from zlog.extension import Batch, Filled, Form, Lost, NewEntry, SegmentColumns, Trimmed, tagged_each
 from zlog.view import WRITTEN, FileSegment, Stripe, StripeFile
 
 SEGMENT_ROWS = 1 << 17

@@ -216,11 +216,7 @@ class TableTail:
         stripes = self.log.stripes(first, end) if first < end else []
         tables, gaps, size = [_ENTRIES.empty_table()], list[Gap](), 0
         for columns in self.log.read_columns(
-            first,
-            end,
-            window_bytes=_WINDOW_BYTES,
-            tags=self.tags,
-            match=self.match,
+            first, end, window_bytes=_WINDOW_BYTES, tags=self.tags, match=self.match
         ):
             if len(columns):
                 stripe = next(each for each in stripes if columns.positions[0] < each.end)
