@@ -28,6 +28,7 @@ from zlog._base.deadline import Timeout as Timeout
 from zlog._base.mac import MacKeySource as MacKeySource
 from zlog._base.striping import ObjectPositions as ObjectPositions
 from zlog._base.striping import Striping as Striping
+from zlog._base.wanted import Match as Match
 from zlog._client import Tags as Tags
 from zlog._positions.positions import PositionSpec as PositionSpec
 from zlog._positions.stat import LogStat as LogStat
@@ -35,7 +36,6 @@ from zlog._positions.stat import OffloadedStat as OffloadedStat
 from zlog._read.columns import ColumnIterator as ColumnIterator
 from zlog._read.columns import Columns as Columns
 from zlog._read.cursors import CursorState as CursorState
-from zlog._read.wanted import Match as Match
 from zlog._trim.retention import Retention as Retention
 from zlog._trim.retention import RetentionReport as RetentionReport
 from zlog.entry import *  # noqa: F403

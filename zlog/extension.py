@@ -29,11 +29,12 @@ from zlog._base.options import OffloadAfter
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
 from zlog._base.process import ProcessBound
 from zlog._base.refusals import from_code
+from zlog._base.wanted import Wanted
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
 from zlog._layout.offloaded import StripeFiles
-from zlog._layout.segments import Form, SegmentColumns
+from zlog._layout.segments import SegmentColumns
 from zlog._layout.views import backoff
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
@@ -42,7 +43,6 @@ from zlog._read.items import no_entry
 from zlog._read.iterate import ReadOptions, range_reader
 from zlog._read.select import BackwardReader
 from zlog._read.times import as_time
-from zlog._read.wanted import Wanted
 from zlog._transfer.offload import StripeOffload
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
@@ -57,7 +57,6 @@ __all__ = [
     "EntryColumn",
     "Event",
     "Filled",
-    "Form",
     "ItemReader",
     "LogPort",
     "Lost",
@@ -73,6 +72,7 @@ __all__ = [
     "ThreadPort",
     "Timeout",
     "Trimmed",
+    "Wanted",
     "as_time",
     "drive",
     "drive_aio",

@@ -23,7 +23,7 @@ import zlog
 import zlog.aio
 import zlog.offload
 from tests.history import RecordedWriter
-from zlog._read.wanted import Match
+from zlog._base.wanted import Match
 
 from ..support.logs import TAGS, all_of, tags_of
 from .actors import Actor

@@ -13,7 +13,7 @@ from tests.history.recorded_writer import RecordedWriter
 from tests.history.recorder import History, RecordedLog
 from tests.history.serializable import check_transactions
 from tests.history.transactions import ListStep, ListTransaction, TransactionHistory
-from zlog._read.wanted import Wanted
+from zlog._base.wanted import Wanted
 
 __all__ = [
     "Action",

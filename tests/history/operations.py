@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
 from zlog._append.ordered import Condition
-from zlog._read.wanted import Wanted
+from zlog._base.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 

@@ -19,8 +19,8 @@ from tests.history.operations import (
 from tests.history.recorded_writer import RecordedWriter
 from zlog._append.ordered import Condition
 from zlog._base.deadline import Timeout
+from zlog._base.wanted import Match, Wanted
 from zlog._client import Tags
-from zlog._read.wanted import Match, Wanted
 from zlog._trim.retention import Retention
 from zlog.aio import Log
 from zlog.entry import Entry, Gap, GapKind

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tests.history import History, RecordedLog
 from zlog._append.ordered import Condition
-from zlog._read.wanted import Match
+from zlog._base.wanted import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, Conflict, CorruptEntry, Invalidated, ZlogError
 from zlog.testing import Process

@@ -25,6 +25,7 @@ from zlog._base.monitor import explain
 from zlog._base.names import check_position
 from zlog._base.options import compression_of
 from zlog._base.refusals import refused_call
+from zlog._base.wanted import Wanted
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.appends import AppendPart, append_outcomes, encode_append
@@ -38,7 +39,6 @@ from zlog._native.new_entries import (
 from zlog._native.rounds import QuickRound
 from zlog._read.read import Reader
 from zlog._read.select import TagReader
-from zlog._read.wanted import Wanted
 from zlog._replica.repair import answers
 from zlog.entry import Entry, GapKind
 from zlog.errors import (

@@ -16,7 +16,7 @@ from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
 from zlog._layout.offloaded import OffloadedStripes
 from zlog._layout.outage import LOOK_SECONDS, Outage
-from zlog._layout.segments import WHOLE, Form, Part
+from zlog._layout.segments import Form, Part
 from zlog._layout.stripe_index import StripeIndex, StripeUnknown
 from zlog._layout.views import (
     Change,
@@ -113,7 +113,7 @@ class Layout:
             raise StripeUnknown(position)
         return stripe
 
-    def part_of(self, view: View, position: int, form: Form = WHOLE) -> Stripe:
+    def part_of(self, view: View, position: int, form: Form = "objects") -> Stripe:
         """Return an untrimmed position's stripe or, if it is offloaded, a segment of its file.
 
         Raises StripeUnknown if the stripe must be looked up, or the segment read, first.
@@ -126,7 +126,9 @@ class Layout:
             raise StripeUnknown(position)
         return part
 
-    async def part_at(self, position: int, deadline: Deadline, form: Form = WHOLE) -> Stripe | None:
+    async def part_at(
+        self, position: int, deadline: Deadline, form: Form = "objects"
+    ) -> Stripe | None:
         """Return what :meth:`part_of` returns, after all look-ups; None if it is trimmed."""
         stripe = await self.stripe_at(position, deadline)
         view = self.view

@@ -22,8 +22,9 @@ from typing import Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
+from zlog._base.wanted import Wanted
 from zlog._catalog.head import Head
-from zlog._layout.segments import WHOLE, Content, Form, Part, SegmentColumns, object_part, part_of
+from zlog._layout.segments import Content, Form, Part, SegmentColumns, object_part, part_of
 from zlog._native.mutex import Mutex
 from zlog.errors import CorruptEntry, StoreTimeout, StoreUnavailable
 from zlog.store import CompletionQueue
@@ -47,7 +48,7 @@ _PAUSE_SECONDS = 0.5
 """How long to wait before a file is read again that could not be read."""
 
 _LOCKS = 64
-"""How many segments can be distinguished that are being read."""
+"""The number of locks for readers. All readers of one segment use the same lock."""
 
 _NO_ANSWER = "no answer in time"
 
@@ -57,8 +58,8 @@ _logger = logging.getLogger(__name__)
 class StripeFiles(Protocol):
     """Reads and removes the files of offloaded stripes. Its methods block and are thread-safe."""
 
-    def read(self, file: StripeFile, number: int, form: Form) -> Iterable[Content]:
-        """Return the pieces of a segment, in order. Only entries that ``form`` omits are left out.
+    def read(self, file: StripeFile, number: int, wanted: Wanted | None) -> Iterable[Content]:
+        """Return the pieces of a segment, in order. Entries without wanted tags are left out.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -98,7 +99,7 @@ class _Cache:
     def get(self, file: StripeFile, number: int, form: Form) -> Part | None:
         """Return a segment if it is in the cache, in the given form or whole."""
         with self._lock:
-            for key in ((file.url, number, form), (file.url, number, WHOLE)):
+            for key in ((file.url, number, form), (file.url, number, "objects")):
                 part, _, until = self._parts.get(key, (None, 0, math.inf))
                 if part is not None and time.monotonic() < until:
                     self._parts.move_to_end(key)
@@ -133,7 +134,7 @@ class _Cache:
             if (part := self.get(file, number, form)) is None:  # another thread may have read it
                 with self._slots:
                     part = _read(stripe, file, number, form)
-                form = WHOLE if part.problem else form
+                form = "objects" if part.problem else form
                 start, end = file.bounds(number)
                 size = file.segments[number].bytes + _POSITION_BYTES * (end - start)
                 self.put((file.url, number, form), part, 0 if part.problem else size)
@@ -184,7 +185,7 @@ class OffloadedStripes:
     def drop(self, stripe: Stripe, position: int) -> None:
         """Make the next call of :meth:`load` read the file again."""
         if (file := self.file_of(stripe)) is not None:
-            _cache.drop((file.url, file.segment_of(position), WHOLE))
+            _cache.drop((file.url, file.segment_of(position), "objects"))
 
     def part(self, stripe: Stripe, position: int, form: Form) -> Stripe | None:
         """Return the segment that has a position, or the stripe itself if it is in objects.
@@ -288,10 +289,12 @@ def _words(error: BaseException) -> str:
 
 def _read(stripe: Stripe, file: StripeFile, number: int, form: Form) -> Part:
     try:
-        if form.columns:
+        if form == "columns":
             columns = provider().columns(file, number)
             return part_of(stripe, file, number, columns=columns)
-        return object_part(stripe, file, number, form, provider().read(file, number, form))
+        wanted = form if isinstance(form, Wanted) else None
+        content = provider().read(file, number, wanted)
+        return object_part(stripe, file, number, content, whole=wanted is None)
     except FileNotFoundError as error:  # readers report it unless the stripe was trimmed
         code, words = errno.ENOENT, _words(error)
     except CorruptEntry as error:

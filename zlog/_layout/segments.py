@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from zlog._base.codes import ENTRIES_MAX, WRITER_BYTES, Code
 from zlog._base.io import OffloadedObject
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
+from zlog._base.wanted import Wanted
 from zlog._native import messages
 from zlog._native.local import MemoryStore
 from zlog._native.new_entries import entries_cut
@@ -41,23 +42,9 @@ class SegmentColumns(NamedTuple):
     gaps: Sequence[Filled | Trimmed | Lost]
 
 
-class Form(NamedTuple):
-    """How a segment is read.
-
-    Attributes:
-        columns: as columns.
-        tags: if not empty, without the entries that do not have any of these tags. Their positions
-            are filled, so that a search for the tags passes them.
-        every: whether entries must have all of the tags.
-    """
-
-    columns: bool = False
-    tags: tuple[str, ...] = ()
-    every: bool = False
-
-
-WHOLE: Final = Form()
-COLUMNS: Final = Form(columns=True)
+Form = Literal["objects", "columns"] | Wanted
+"""How a segment is read. With tags, only the matching entries are put into objects. The positions
+of the other entries are filled, so that a search for the tags passes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +84,9 @@ def part_of(
 
 
 def object_part(
-    stripe: Stripe, file: StripeFile, number: int, form: Form, content: Iterable[Content]
+    stripe: Stripe, file: StripeFile, number: int, content: Iterable[Content], *, whole: bool
 ) -> Part:
-    """Put the content of a segment into objects in memory."""
+    """Put the content of a segment into objects in memory. If ``whole``, no position may lack."""
     store = MemoryStore()
     part = part_of(stripe, file, number, store=store)
     start, end, refs = part.start, part.end, part.objects
@@ -117,7 +104,7 @@ def object_part(
                 call(refs[some.number], method, make(_EPOCH, *fields, packed, some))
 
     def omit(first: int, last: int) -> None:
-        if not form.tags and first != last:
+        if whole and first != last:
             raise UnsupportedVersion(f"{file.url} lacks position {first}")
         call_each("fill", Filled(first, last, 0, _NOBODY, 0), 0, _NOBODY, 0)
 
@@ -145,7 +132,7 @@ def object_part(
         else:
             lost.append(piece)
     omit(position, end)
-    if not form.tags and entries != file.segments[number].entries:
+    if whole and entries != file.segments[number].entries:
         raise UnsupportedVersion(f"{file.url} does not have the entries of segment {number}")
     if lost:
         # Delete the keys of records that the header counts.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
-from zlog._layout.segments import COLUMNS, WHOLE, Part
+from zlog._layout.segments import Form, Part
 from zlog._native.arrow import stream_of
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
@@ -104,7 +104,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self._with_tags = options.with_tags
         # Objects check MACs, and select positions of some objects.
         direct = self._indexes is None and reader.layout.view.mac is None
-        self._form = COLUMNS if direct else WHOLE
+        self._form: Form = "columns" if direct else "objects"
 
     async def look_up(self, position: int, deadline: Deadline) -> None:
         """See :class:`Prefetcher`."""

@@ -17,6 +17,7 @@ from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Reply
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget, HoleTimeout
+from zlog._base.wanted import Match, Wanted
 from zlog._layout.stripe_index import StripeUnknown
 from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
@@ -24,7 +25,6 @@ from zlog._positions.positions import Positions
 from zlog._read.items import fills_of, gap_of, in_order
 from zlog._read.read import Reader, Window
 from zlog._read.select import TagReader
-from zlog._read.wanted import Match, Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.read_only import ReadOnlyStore
 

@@ -20,13 +20,13 @@ from zlog._base.io import Call
 from zlog._base.names import check_range
 from zlog._base.settings import HoleTimeout
 from zlog._base.striping import ObjectPositions, Striping
+from zlog._base.wanted import Wanted
 from zlog._layout.layout import Layout
-from zlog._layout.segments import WHOLE, Form
+from zlog._layout.segments import Form
 from zlog._native import messages
 from zlog._native.replies import Selected, decode_select
 from zlog._read.items import Slot, in_order
 from zlog._read.read import READ_BYTES_MAX, Reader
-from zlog._read.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
@@ -306,7 +306,7 @@ class TagReader:
         self._reader = reader
         self._holes = HoleTimeout(reader.budget, hole_timeout)
         self._indexes = indexes
-        self._form = wanted.form
+        self._form = wanted
         self._search = _TagSearch(reader, wanted, self._holes, indexes)
 
     def go_to(self, position: int) -> None:
@@ -360,7 +360,7 @@ class BackwardReader:
         self._kept: Gap | None = None
         self._reader = reader
         self._holes = holes = HoleTimeout(reader.budget, hole_timeout)
-        self._form = WHOLE if wanted is None else wanted.form
+        self._form: Form = "objects" if wanted is None else wanted
         self._search = None
         if wanted is not None:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)

@@ -9,6 +9,7 @@ from typing import NoReturn
 from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
+from zlog._base.wanted import Match, Wanted
 from zlog._client import LogClient
 from zlog._io.aio import drive, iterate
 from zlog._positions.positions import PositionSpec
@@ -18,7 +19,6 @@ from zlog._read.cursors import CursorState, check_spec, put_at
 from zlog._read.iterate import Follower, RangeReader, ReadOptions, range_reader
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, last_entry
-from zlog._read.wanted import Match, Wanted
 from zlog._trim.retention import Retention
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap

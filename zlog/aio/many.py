@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from zlog._read.wanted import Match
+from zlog._base.wanted import Match
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.entry import Entry, Gap

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry, UnsupportedVersion, ZlogError
-from zlog.extension import Form, SegmentColumns, StripeFile
+from zlog.extension import SegmentColumns, StripeFile, Wanted
 from zlog.offload._location import Location
 from zlog.offload._parquet import Content, check, columns_of, pieces_of
 
@@ -43,10 +43,10 @@ class ParquetFiles:
         except Exception as error:  # damage can make the parser raise almost any error
             raise _explained(error, place, file) from error
 
-    def read(self, file: StripeFile, number: int, form: Form) -> list[Content]:
+    def read(self, file: StripeFile, number: int, wanted: Wanted | None) -> list[Content]:
         """See :meth:`zlog.extension.StripeFiles.read`."""
         with self._opened(file) as parquet:
-            return pieces_of(parquet, file, number, form)
+            return pieces_of(parquet, file, number, wanted)
 
     def columns(self, file: StripeFile, number: int) -> SegmentColumns:
         """See :meth:`zlog.extension.StripeFiles.columns`."""

@@ -21,7 +21,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zlog.errors import CorruptEntry, UnsupportedVersion
-from zlog.extension import Batch, Filled, Form, Lost, NewEntry, SegmentColumns, Trimmed, tagged_each
+from zlog.extension import (
+    Batch,
+    Filled,
+    Lost,
+    NewEntry,
+    SegmentColumns,
+    Trimmed,
+    Wanted,
+    tagged_each,
+)
 from zlog.view import WRITTEN, FileSegment, Stripe, StripeFile
 
 SEGMENT_ROWS = 1 << 17
@@ -272,11 +281,13 @@ def _gaps(parquet: pq.ParquetFile, number: int) -> list[Filled | Trimmed | Lost]
     return [*map(_piece, gaps)]
 
 
-def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int, form: Form) -> list[Content]:
-    """Return the content of a segment, in order, with the entries of a form."""
+def pieces_of(
+    parquet: pq.ParquetFile, file: StripeFile, number: int, wanted: Wanted | None
+) -> list[Content]:
+    """Return the content of a segment, in order, with all entries or those that are wanted."""
     found: list[Content] = [*_gaps(parquet, number)]
     if file.segments[number].entries:
-        rows = _rows_with(parquet, number, form) if form.tags else None
+        rows = None if wanted is None else _rows_with(parquet, number, wanted)
         if rows is None or len(rows):
             table = parquet.read_row_group(number)
             found += _batches(table if rows is None else table.take(rows))
@@ -284,14 +295,14 @@ def pieces_of(parquet: pq.ParquetFile, file: StripeFile, number: int, form: Form
     return found
 
 
-def _rows_with(parquet: pq.ParquetFile, number: int, form: Form) -> pa.Array:
+def _rows_with(parquet: pq.ParquetFile, number: int, wanted: Wanted) -> pa.Array:
     """Return the numbers of the rows with some tags. This reads only the column of tags."""
     column = parquet.read_row_group(number, columns=["tags"]).column("tags").combine_chunks()
-    wanted = pa.array(form.tags, pa.string())
-    rows = pc.list_parent_indices(column).filter(pc.is_in(pc.list_flatten(column), wanted))
+    found = pc.is_in(pc.list_flatten(column), pa.array(wanted.tags, pa.string()))
+    rows = pc.list_parent_indices(column).filter(found)
     counts = pc.value_counts(rows)
-    if form.every:
-        counts = counts.filter(pc.equal(counts.field("counts"), len(form.tags)))
+    if wanted.every:
+        counts = counts.filter(pc.equal(counts.field("counts"), len(wanted.tags)))
     return counts.field("values")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
-from zlog._layout.segments import Form
 from zlog._native.new_entries import tags_checked
 
 Match = Literal["any", "all"]
@@ -35,11 +34,6 @@ class Wanted(NamedTuple):
         if not checked:
             raise ValueError("`tags` is empty; omit it to read all entries")
         return cls(checked, match == "all")
-
-    @property
-    def form(self) -> Form:
-        """How a segment is read to search it for the tags."""
-        return Form(tags=self.tags, every=self.every)
 
     def fit(self, tags: Collection[str]) -> bool:
         """Whether an entry with the given tags matches."""
