@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Answered
-from zlog._layout.segments import Form, Part
+from zlog._layout.segments import Part
 from zlog._native.arrow import stream_of
 from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.items import Slot, gaps_of, in_order
@@ -104,11 +104,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self._with_tags = options.with_tags
         # Objects check MACs, and select positions of some objects.
         direct = self._indexes is None and reader.layout.view.mac is None
-        self._form: Form = "columns" if direct else "objects"
-
-    async def look_up(self, position: int, deadline: Deadline) -> None:
-        """See :class:`Prefetcher`."""
-        await self.reader.layout.part_at(position, deadline, self._form)
+        self.form = "columns" if direct else "objects"
 
     def positions_max(self, start: int) -> int:
         """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
@@ -120,7 +116,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
     def start(self, start: int, end: int, bytes_max: int) -> Window:
         """See :class:`Prefetcher`."""
         layout = self.reader.layout
-        part = layout.part_of(layout.view, start, self._form)
+        part = layout.part_of(layout.view, start, self.form)
         end = min(end, part.end)
         if isinstance(part, Part) and part.columns is not None:
             return Window(start, end, bytes_max, False, [], Answered([]), part)

@@ -18,6 +18,7 @@ from zlog._base.io import Reply
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget, HoleTimeout
 from zlog._base.wanted import Match, Wanted
+from zlog._layout.segments import Form
 from zlog._layout.stripe_index import StripeUnknown
 from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
@@ -117,9 +118,11 @@ class Prefetcher(ABC, Generic[T]):
         position: the next position.
         with_ids: how many of the next windows to request together with the ids of the clients that
             filled positions. Filled positions of other windows are read again with the ids.
+        form: how offloaded segments are read.
     """
 
     with_ids = 0
+    form: Form = "objects"
 
     def __init__(
         self,
@@ -155,10 +158,6 @@ class Prefetcher(ABC, Generic[T]):
     def start(self, start: int, end: int, bytes_max: int) -> Window:
         """Start to read a window. The window may end before ``end``."""
         return self.reader.start(start, end, bytes_max, with_ids=self.with_ids > 0)
-
-    async def look_up(self, position: int, deadline: Deadline) -> None:
-        """Prepare for :meth:`start` at a position for which it raised StripeUnknown."""
-        await self.reader.layout.part_at(position, deadline)
 
     def positions_max(self, _: int) -> int:
         """Return how many positions a window may have if it starts at the given position."""
@@ -243,7 +242,7 @@ class Prefetcher(ABC, Generic[T]):
             if self._under_way:
                 break
             if unknown is not None:
-                await self.look_up(unknown, self.reader.budget.deadline())
+                await layout.part_at(unknown, self.reader.budget.deadline(), self.form)
         window = self._under_way.popleft()
         self._read_ahead(tail)
         asked = window.end
