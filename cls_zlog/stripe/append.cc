@@ -41,11 +41,10 @@ class Append {
     uint64_t since = tail_;
     ZLOG_TRY(find_stored(&since));
     ZLOG_TRY(same_id_);
+    if (all_stored()) return report(tail_);
     const auto stored = [](const Part& part) { return part.stored(); };
-    const bool all = std::all_of(parts_.begin(), parts_.end(), stored);
     const bool any = std::any_of(parts_.begin(), parts_.end(), stored);
-    const bool unknown = !all && hidden_.code != kOk;
-    if (any) return report(unknown ? request_.since : since);
+    if (any) return report(hidden_.code == kOk ? since : request_.since);
     ZLOG_TRY(hidden_);
     if (since < tail_) return report(since);
     ZLOG_TRY(header_.admit(request_.epoch));
@@ -55,6 +54,11 @@ class Append {
   }
 
  private:
+  bool all_stored() const {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const Part& part) { return part.stored(); });
+  }
+
   // Finds parts that an earlier copy of this request has stored. If the search is too long for one
   // call, sets `since` to where it stopped.
   int find_stored(uint64_t* since) {
@@ -70,7 +74,7 @@ class Append {
     if (request_.since < begin) hidden_ = {kBelowTrimPoint, header_.trim_point};
     Sweep sweep(object_, header_, begin, end);
     Layout layout(object_, header_);
-    while (!sweep.done()) {
+    while (!sweep.done() && !all_stored()) {
       const uint64_t stop = unfinished(sweep.position());
       if (sweep.enough() && stop > begin) {
         *since = stop;

@@ -5,11 +5,6 @@
 #include "cls_zlog/stripe/layout.h"
 
 namespace zlog::stripe {
-namespace {
-
-constexpr size_t kChunksMax = 256;  // chunks that one search uses
-
-}  // namespace
 
 void Conditions::add(uint32_t part, uint64_t start, const std::vector<TagSet>& unless) {
   parts_.push_back({part, start});

@@ -27,8 +27,6 @@ struct Found {
   const StoredChunk* chunk = nullptr;  // in which they were found
 };
 
-constexpr size_t kChunksMax = 256;  // chunks that one search upwards uses
-
 class Selection {
  public:
   Selection(Object& object, Header& header, const SelectRequest& request)

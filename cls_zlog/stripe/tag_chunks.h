@@ -21,6 +21,7 @@ namespace zlog::stripe {
 constexpr std::string_view kChunks = "c.";
 constexpr std::string_view kBuckets = "t.";
 constexpr uint32_t kBucketCount = 64;
+constexpr size_t kChunksMax = 256;  // chunks that one search upwards uses
 
 // The location of an entry with a tag.
 struct TagLocation {

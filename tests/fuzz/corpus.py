@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..conformance import golden, hostile
 
-STATES = 19
+STATES = 20
 """As many as fuzz_methods.cc makes, and one more: no object."""
 
 _WHOLE_OBJECT, _OWN_BYTES = 1, 1  # odd: the object is not damaged; the request's bytes follow

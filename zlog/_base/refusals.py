@@ -183,7 +183,7 @@ _PURPOSES = (
     ("offload_list", "find the offloaded stripes of"),
     ("read|select|count", "read"),
     ("verify|stat|tags_check", "examine"),
-    ("write", "append to"),
+    ("write|append", "append to"),
     ("fill", "fill positions of"),
     ("compact|tags_.*", "compact"),
     ("heal|salvage|damaged", "repair"),
