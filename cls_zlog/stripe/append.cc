@@ -41,10 +41,8 @@ class Append {
     uint64_t since = tail_;
     ZLOG_TRY(find_stored(&since));
     ZLOG_TRY(same_id_);
-    if (all_stored()) return report(tail_);
-    const auto stored = [](const Part& part) { return part.stored(); };
-    const bool any = std::any_of(parts_.begin(), parts_.end(), stored);
-    if (any) return report(hidden_.code == kOk ? since : request_.since);
+    if (stored_ == parts_.size()) return report(tail_);
+    if (stored_ > 0) return report(hidden_.code == kOk ? since : request_.since);
     ZLOG_TRY(hidden_);
     if (since < tail_) return report(since);
     ZLOG_TRY(header_.admit(request_.epoch));
@@ -54,11 +52,6 @@ class Append {
   }
 
  private:
-  bool all_stored() const {
-    return std::all_of(parts_.begin(), parts_.end(),
-                       [](const Part& part) { return part.stored(); });
-  }
-
   // Finds parts that an earlier copy of this request has stored. If the search is too long for one
   // call, sets `since` to where it stopped.
   int find_stored(uint64_t* since) {
@@ -74,8 +67,8 @@ class Append {
     if (request_.since < begin) hidden_ = {kBelowTrimPoint, header_.trim_point};
     Sweep sweep(object_, header_, begin, end);
     Layout layout(object_, header_);
-    while (!sweep.done() && !all_stored()) {
-      const uint64_t stop = unfinished(sweep.position());
+    while (!sweep.done() && stored_ < parts_.size()) {
+      const uint64_t stop = begin_after(sweep.position());
       if (sweep.enough() && stop > begin) {
         *since = stop;
         return 0;
@@ -87,15 +80,13 @@ class Append {
     return 0;
   }
 
-  // Returns the first position of a part that was found up to `position` and may go on there.
-  uint64_t unfinished(uint64_t position) const {
-    uint64_t first = position;
-    for (const Part& part : parts_) {
-      if (part.found > 0 && !part.stored() && part.first + part.found == position) {
-        first = std::min(first, part.first);
-      }
+  // Returns where the next call must begin if this one stops at `position`, which may be within a
+  // part.
+  uint64_t begin_after(uint64_t position) const {
+    if (last_ == nullptr || last_->stored() || last_->first + last_->found != position) {
+      return position;
     }
-    return first;
+    return last_->first;
   }
 
   int look_at(const Sweep::Part& span, Layout* layout) {
@@ -160,12 +151,14 @@ class Append {
         *std::upper_bound(parts_.begin(), parts_.end(), i,
                           [](uint32_t entry, const Part& each) { return entry < each.end; });
     if (part.stored()) return;
+    last_ = &part;
     if (i == part.begin) {
       part.first = position;
       part.found = 1;
     } else if (i == part.begin + part.found && position == part.first + part.found) {
       part.found++;
     }
+    if (part.stored()) stored_++;
   }
 
   // Notes a position that may hide an earlier copy.
@@ -250,6 +243,8 @@ class Append {
   const AppendRequest& request_;
   NewEntries& entries_;
   std::vector<Part> parts_;
+  size_t stored_ = 0;           // parts that were found
+  const Part* last_ = nullptr;  // the part whose entry was found last
   uint64_t tail_ = 0;
   Failure same_id_;  // the first entry whose compressed data has to be compared
   Failure hidden_;   // why an earlier copy may exist that was not found

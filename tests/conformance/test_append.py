@@ -53,7 +53,7 @@ def conflict(tail: int, position: int) -> Answer:
 
 
 def writer(number: int) -> bytes:
-    return number.to_bytes(16, "big")
+    return b"writer %08d " % number
 
 
 def fill_chunk(stripe: Stripe, tags: Sequence[bytes]) -> None:
@@ -78,9 +78,12 @@ def test_writer_that_was_dropped_is_still_recognized(stripe: Stripe) -> None:
 def test_table_of_writers_is_bounded(stripe: Stripe, door: Door) -> None:
     for number in range(APPENDERS):
         stripe.append(1, [part(0, b"x")], writer(number))
+    stripe.append(1, [part(1, b"again")], writer(0))
     full = len(door.load(stripe.name).attrs[HEADER])
     stripe.append(1, [part(0, b"x")], writer(APPENDERS))
-    assert len(door.load(stripe.name).attrs[HEADER]) == full
+    header = door.load(stripe.name).attrs[HEADER]
+    assert len(header) == full
+    assert (writer(0) in header, writer(1) in header) == (True, False)
 
 
 def large(number: int) -> AppendPart:
@@ -186,6 +189,20 @@ def test_records_that_may_hide_an_entry(stripe: Stripe, door: Door, how: str) ->
         unless = ((b"a",),) if position == 0 else ((b"none",),)
         sent = [part(3000, b"x", start=position, unless=unless)]
         assert stripe.append(1, sent, since=302) == conflict(302, position)
+
+
+def test_trimmed_positions_that_may_have_had_a_copy(stripe: Stripe) -> None:
+    """The ids of an entry outlive its trim, but not a compaction."""
+    sent = [part(number, b"x", tags=(b"a",)) for number in (10, 11, 12)]
+    assert stripe.append(1, sent) == stored(3, 3)
+    assert stripe.trim(1, [0]).code == Code.OK
+    assert stripe.append(1, sent[:1]) == appended(3, 0)
+    assert stripe.append(1, [part(5, b"new")]) == stored(4)
+    assert stripe.compact(1, 0, 3, [0, 1]).code == Code.OK
+    assert stripe.append(1, sent[:1]) == Answer(Code.BELOW_TRIM_POINT, 2)
+    assert stripe.append(1, sent[2:]) == appended(4, 2)
+    assert stripe.append(1, [part(6, b"new")], since=2) == stored(5)
+    assert stripe.append(1, [part(13, b"y", start=1, unless=((b"a",),))], since=5) == conflict(5, 2)
 
 
 def test_entries_that_are_not_an_earlier_copy(stripe: Stripe) -> None:

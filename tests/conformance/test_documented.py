@@ -25,7 +25,7 @@ from . import requests
 from .golden import Taped
 from .objects import Directory, Head, Stripe
 from .replies import Code
-from .requests import CREATE, Entry, Grant, Part, StripeView, View
+from .requests import CREATE, AppendPart, Entry, Grant, Part, StripeView, View
 from .stored import Door, MemoryDoor
 from .wire import OPEN_END
 
@@ -47,7 +47,7 @@ def documented() -> Iterator[Example]:
 
 def test_examples_in_docs() -> None:
     made: dict[str, bytes] = {}
-    stripes = stripe, large_and_lost, blocks, tags
+    stripes = stripe, large_and_lost, blocks, tags, appended
     for examples in (*stripes, head, stripe_index, offload, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
@@ -56,6 +56,16 @@ def test_examples_in_docs() -> None:
     for name, shown in documented():
         assert made[name].hex(" ") == shown.hex(" "), name
     assert made.keys() == {name for name, _ in documented()}
+
+
+def appended(store: Taped, door: Door) -> Iterator[Example]:
+    del door
+    made = Stripe(store, "ordered")
+    made.seal(3)
+    entry = Entry(0, 41, b"hello", (b"red",))
+    made.append(3, [AppendPart((entry,), start=1, unless=((b"a", b"red"),))], WRITER, 0, TIME)
+    yield "append-request", store.passed.request
+    yield "append-reply", store.passed.reply
 
 
 def stripe(store: Taped, door: Door) -> Iterator[Example]:
