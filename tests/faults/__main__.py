@@ -14,7 +14,19 @@ from ..support.ceph import ClusterSpec, running_cluster
 from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
 from .kills import run_kills
-from .run import EXCLUSIVE, FULL, MIXED, MONITORS, OBJECTS, PLAIN, WAYS, Outcome, run_on_ceph
+from .run import (
+    ENROLLERS,
+    EXCLUSIVE,
+    FULL,
+    MIXED,
+    MONITORS,
+    OBJECTS,
+    PLAIN,
+    WAYS,
+    Crowd,
+    Outcome,
+    run_on_ceph,
+)
 
 
 def main() -> None:
@@ -37,6 +49,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--objects", action="store_true", help="have four clients share a space of objects"
+    )
+    parser.add_argument(
+        "--enrolments", action="store_true", help="have ten clients enrol students in courses"
     )
     parser.add_argument(
         "--kills", type=int, default=0, help="kill processes on an embedded store, this often"
@@ -84,8 +99,17 @@ def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     )
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
         seconds, way = options.minutes * 60, options.clients
-        crowd = EXCLUSIVE if options.exclusive else OBJECTS if options.objects else FULL
+        crowd = _crowd(options)
         return run_on_ceph(cluster, folder, options.seed, seconds, crowd, kinds, way=way)
+
+
+def _crowd(options: argparse.Namespace) -> Crowd:
+    chosen = {
+        options.exclusive: EXCLUSIVE,
+        options.objects: OBJECTS,
+        options.enrolments: ENROLLERS,
+    }
+    return chosen.get(True, FULL)
 
 
 def _render(outcome: Outcome) -> str:
@@ -94,6 +118,8 @@ def _render(outcome: Outcome) -> str:
     done = ", ".join(f"{count} {action}" for action, count in sorted(outcome.operations.items()))
     total = sum(outcome.operations.values())
     lines.append(f"{total} operations ({done}), {outcome.unknown} of unknown outcome")
+    if outcome.enrolments:
+        lines.append(f"{outcome.enrolments} enrolments")
     if outcome.transactions:
         done = ", ".join(f"{n} {result}" for result, n in sorted(outcome.transactions.items()))
         lines.append(f"{sum(outcome.transactions.values())} transactions ({done})")

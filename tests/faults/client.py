@@ -28,6 +28,7 @@ from zlog._base.wanted import Match
 from ..support.logs import TAGS, all_of, tags_of
 from .actors import Actor
 from .blocking import Blocking, InTurns
+from .enrolments import Enroller
 from .journal import Journal
 from .role import PATIENCE, SEQUENCER_TIMEOUT, Client, Told
 
@@ -300,6 +301,7 @@ ROLES = {
     for role in (
         *(Writer, Contender, Follower, Ranger, Selector, Trimmer, Producer, Remover, Actor),
         Offloader,
+        Enroller,
     )
 }
 

@@ -24,6 +24,7 @@ _REFUSALS = (
     zlog.AlreadyWritten,
     zlog.AppendRefused,
     zlog.BeyondTail,
+    zlog.Conflict,
     zlog.CursorAhead,
     zlog.Fenced,
     zlog.Invalidated,

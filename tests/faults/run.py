@@ -18,7 +18,7 @@ from tests.history import History, Result, TransactionHistory, check, check_tran
 
 from ..support.ceph import CephCluster
 from ..support.logs import TAGS, UNITS
-from . import actors
+from . import actors, enrolments
 from .clients import PATIENCE_SECONDS, Clients, Load
 from .faults import EVERYWHERE, KINDS, Planned, Site, plan
 from .journal import Journal, merge
@@ -42,6 +42,7 @@ class Outcome:
         seconds: that it took.
         stripes: that the log's last views had.
         operations: how many of each kind the history has, the processes' own reads included.
+        enrolments: in the log of courses.
         transactions: of spaces of objects, by their result.
         unknown: how many of the operations failed or timed out, or were under way when their
             process died.
@@ -55,6 +56,7 @@ class Outcome:
     stripes: int = 0
     operations: dict[str, int] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
+    enrolments: int = 0
     unknown: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     stalls: dict[str, Stall] = field(default_factory=dict)
@@ -96,8 +98,12 @@ _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
 _SELECTORS = {"q0": "selector", "q1b": "selector"}
 _OTHERS = {"t0": "trimmer", "d0": "producer", "d1b": "producer", "s0": "remover"}
+_ENROLLERS = {"e0": "enroller", "e1": "enroller"}
 _OFFLOADERS = {"o0": "offloader", "o1": "offloader"}
-FULL = Crowd({**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS, **_OFFLOADERS}, stripe_records=2000)
+FULL = Crowd(
+    {**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS, **_OFFLOADERS, **_ENROLLERS},
+    stripe_records=2000,
+)
 SMALL = Crowd(
     {
         "w0": "writer",
@@ -107,6 +113,8 @@ SMALL = Crowd(
         "q0": "selector",
         **_OTHERS,
         "o0": "offloader",
+        "e0": "enroller",
+        "e1": "enroller",
     },
     stripe_records=10,
 )
@@ -122,6 +130,12 @@ EXCLUSIVE = Crowd(
     stripe_records=2000,
 )
 """Contenders for a log; a writer that is refused meanwhile."""
+
+ENROLLERS = Crowd(
+    {**{f"e{n}": "enroller" for n in range(10)}, "w0": "writer", "r0": "follower", "t0": "trimmer"},
+    stripe_records=200,
+)
+"""Enrolments in a log that its object orders, beside a log in use."""
 
 OBJECTS = Crowd(
     {
@@ -169,6 +183,7 @@ def run_on_ceph(
                 zlog.Log.create(
                     store, log, width=4, stripe_unit=stripe_unit, stripe_records=records
                 )
+            zlog.Log.create(store, enrolments.LOG, ordering="object", stripe_records=records)
         sequencers = Sequencers(urls, crowd.sequencers)
         stack.callback(sequencers.end)
         loads = [Load(each, LOG, crowd.think, 1.0) for each in urls]
@@ -180,6 +195,9 @@ def run_on_ceph(
         history = come_to_rest(clients, url, folder)
         played = what_was_played(clients, url, folder, history.repaired)
         outcome.stripes = stripes_of(url)
+        journals = clients.journals
+        outcome.enrolments, wrong = enrolments.check_enrolments(url, journals)
+        outcome.wrong += wrong
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
     outcome.check(history)
     outcome.check_transactions(played)
@@ -221,7 +239,9 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     repaired = clients.become_patient()
-    clients.finish("writer", "contender", "trimmer", "producer", "remover", "actor", "offloader")
+    clients.finish(
+        "writer", "contender", "trimmer", "producer", "remover", "actor", "offloader", "enroller"
+    )
     clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))

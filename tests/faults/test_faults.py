@@ -46,6 +46,7 @@ def test_faults(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path
     assert set(outcome.faults) == set(KINDS)
     assert outcome.operations["append"] > 100  # else nothing was tried
     assert outcome.stripes > 5
+    assert outcome.enrolments > 20
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
