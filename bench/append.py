@@ -41,6 +41,7 @@ _ONE_BY_ONE_DEPTH = 64
     python -m bench append --depth 4096                 # many concurrent appends of one program
     python -m bench append --depth 64 --through threads  # compared with tasks
     python -m bench append --exclusive                  # beside a log that any client appends to
+    python -m bench append --conditional                # at an object that checks a condition
     python -m bench append --batch 1024 --compression zstd
     python -m bench --store ceph://logs append --size 16K --batch 256 --writers 4 --seconds 20
     """,
@@ -63,6 +64,11 @@ _ONE_BY_ONE_DEPTH = 64
     is_flag=True,
     help="Append as the log's exclusive writer, without a sequencer, compared with a shared log.",
 )
+@click.option(
+    "--conditional",
+    is_flag=True,
+    help="Append to a log that is ordered by its object, each time with a condition that holds.",
+)
 @compression_option
 @log_options
 def append(
@@ -74,6 +80,7 @@ def append(
     writers: int,
     through: str,
     exclusive: bool,
+    conditional: bool,
     compression: str,
     width: int,
     stripe_unit: int,
@@ -88,6 +95,12 @@ def append(
     """
     if exclusive and writers > 1:
         raise click.UsageError("--exclusive excludes more than one of --writers")
+    if conditional and (exclusive or batch > 1 or tags or through == "submit"):
+        raise click.UsageError(
+            "--conditional excludes --exclusive, --batch, --tags and --through submit"
+        )
+    if conditional:
+        width = 1
     if through != "tasks" and (batch > 1 or tags):
         raise click.UsageError(f"--through {through} excludes --batch and --tags")
     words = compression != "none"
@@ -103,10 +116,11 @@ def append(
         compression=compression,
         words=words,
         through=through,
+        conditional=conditional,
     )
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
-        f"{f', one of {tags:,} tags' if tags else ''}"
+        f"{f', one of {tags:,} tags' if tags else ''}{', conditional' if conditional else ''}"
         f", {'exclusive, ' if exclusive else ''}writers {writers},"
         f" width {width}, stripe unit {stripe_unit}"
         f"{'' if compression == 'none' else f', {compression}'}"

@@ -67,7 +67,11 @@ class Testbed:
 
     @contextmanager
     def new_log(
-        self, width: int, stripe_unit: int = STRIPE_UNIT_DEFAULT, compression: str = "none"
+        self,
+        width: int,
+        stripe_unit: int = STRIPE_UNIT_DEFAULT,
+        compression: str = "none",
+        ordering: str = "sequencer",
     ) -> Iterator[str]:
         """Create a log for a ``with`` block, and return its name."""
         name = f"bench-{os.urandom(8).hex()}"
@@ -78,6 +82,7 @@ class Testbed:
                 width=width,
                 stripe_unit=stripe_unit,
                 compression=compression,
+                ordering=ordering,
                 timeout=self.timeout,
             ).close()
             yield name

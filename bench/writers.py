@@ -27,6 +27,9 @@ _OBJECT_BYTES_MAX = 48 << 20
 _TAGGED = 65536
 """The number of entries whose tags are drawn in advance. They are used repeatedly."""
 
+_UNLESS = [("absent",)]
+"""The condition of a conditional append."""
+
 _LATENCY_TASKS = 64
 """The number of concurrent calls whose latency is measured."""
 
@@ -49,6 +52,8 @@ class Workload:
         words: whether entries consist of words, which compress.
         through: how the calls in flight are made: by ``tasks`` of an event loop, by ``threads``, or
             by one task that calls ``submit`` and keeps as many entries in flight.
+        conditional: whether the log is ordered by its object, and each append has a condition that
+            holds: that no entry with a certain tag came after the last append of the same writer.
     """
 
     size: int
@@ -63,6 +68,7 @@ class Workload:
     compression: str = "none"
     words: bool = False
     through: str = "tasks"
+    conditional: bool = False
 
     @property
     def in_flight(self) -> int:
@@ -144,7 +150,8 @@ class Writers:
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while, and find out how the entries are sent."""
         load = self._load
-        with self._testbed.new_log(load.width, load.stripe_unit, load.compression) as log:
+        ordering = "object" if load.conditional else "sequencer"
+        with self._testbed.new_log(load.width, load.stripe_unit, load.compression, ordering) as log:
             if self._own:
                 done = do(self._own, time.perf_counter, log, seconds)
             else:
@@ -193,6 +200,7 @@ class Writer:
         self._tags = [(f"tag-{number}",) for number in range(load.tags)] or [()]
         self._lots = [self._lot() for _ in range(max(1, _TAGGED // load.batch) if load.tags else 1)]
         self._calls = 0
+        self._last = 0  # the position of an append
 
     def _lot(self) -> list[tuple[str, ...]] | None:
         """Return random tags for a batch's entries."""
@@ -216,7 +224,9 @@ class Writer:
 
             def call() -> int:
                 lot = self._next()
-                if len(entries) > 1:
+                if self._load.conditional:
+                    self._last = log.append(entries[0], unless=_UNLESS, after=self._last)
+                elif len(entries) > 1:
                     to.append_many(entries, tags_each=lot)
                 elif lot is None:
                     to.append(entries[0])
@@ -224,7 +234,7 @@ class Writer:
                     to.append(entries[0], tags=lot[0])
                 return len(entries)
 
-            to.append_many(entries)  # takes the log over, which is not measured
+            self._last = to.append_many(entries)[-1]  # takes the log over, which is not measured
             calls_max = max(1, self._load.calls_max // depth)
             begin()
             if depth == 1:
@@ -232,6 +242,9 @@ class Writer:
             pool = stack.enter_context(ThreadPoolExecutor(depth))
             threads = [pool.submit(repeat, call, seconds, calls_max) for _ in range(depth)]
             return together([thread.result() for thread in threads])
+
+    async def _append_if(self, log: aio.Log, data: bytes) -> None:
+        self._last = await log.append(data, unless=_UNLESS, after=self._last)
 
     def _call_tagged(
         self, call: Callable[..., Awaitable[object]], data: bytes | list[bytes]
@@ -254,6 +267,8 @@ class Writer:
             data: bytes | list[bytes] = self._entries[0]
             if load.alone or load.batch > 1:
                 call, data = to.append_many, self._entries
+            if load.conditional:
+                call = partial(self._append_if, log)
             if load.tags:
                 call = partial(self._call_tagged, call)
             calls = 0
@@ -287,7 +302,7 @@ class Writer:
             to: aio.Log | aio.Writer = log
             if load.exclusive:
                 to = await stack.enter_async_context(log.writer())
-            await to.append_many(self._entries)
+            self._last = (await to.append_many(self._entries))[-1]
             began = begin()
             asyncio.get_running_loop().call_later(seconds, end)
             if load.through == "submit":
