@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import click
 
-from zlog import Log, ZlogError
+from zlog import AppendRefused, Log, ZlogError
 from zlog.cli.batches import tags_each
 from zlog.cli.input import BadInput
 from zlog.cli.parameters import POSITION, together
@@ -101,7 +101,7 @@ class AtomicAppends(AbstractContextManager["AtomicAppends", None]):
 def check_atomic(log: Log) -> None:
     """Raise an error if the log cannot append several entries atomically."""
     if not log.view.ordered:
-        raise ZlogError(
+        raise AppendRefused(
             f"log {log.name!r} is ordered by a sequencer, and cannot append all entries or none",
             hint="Let its object order it: `zlog reconfigure LOG --ordering object`.",
         )

@@ -322,7 +322,8 @@ class OrderedAppender(Appender):
         if condition.start > tail:
             return BeyondTail(
                 f"the condition is about entries after {condition.start - 1}, which is not in log"
-                f" {log!r} yet: its tail is {tail}"
+                f" {log!r} yet: its tail is {tail}",
+                hint="Pass the position of the last entry that you have read.",
             )
         if position == tail:
             expected = f"the tail of log {log!r} is {tail}, not {condition.expect}"
