@@ -40,9 +40,15 @@ std::string key_of(const DeliveryRequest& request) {
   return key_of(request.producer, request.sequence, request.part);
 }
 
-// Adds grants of the same part. A grant that was copied earlier may be longer now.
-Failure merge(const std::vector<Grant>& grants, Part* part) {
-  for (const Grant& grant : grants) {
+// Notes that entries may be at or above a position.
+void open(uint64_t first, Part* part) {
+  part->open_from = part->open_from == 0 ? first + 1 : std::min(part->open_from, first + 1);
+}
+
+// Adds the grants of the same part. A grant that was copied earlier may be longer now.
+Failure merge(const DeliveryReadReply& copied, Part* part) {
+  if (copied.open_from != 0) open(copied.open_from - 1, part);
+  for (const Grant& grant : copied.grants) {
     const auto known =
         std::find_if(part->grants.begin(), part->grants.end(),
                      [&grant](const Grant& each) { return each.first == grant.first; });
@@ -125,8 +131,8 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
   part.attempt++;
   ZLOG_TRY(kProducers.put(object, producer_key, producer));
   ZLOG_TRY(kParts.put(object, key, part));
-  return DeliveryBeginReply{part.attempt, static_cast<uint32_t>(part.grants.size()),
-                            part.incarnation};
+  const uint64_t grants = part.grants.size() + (part.open_from == 0 ? 0 : 1);
+  return DeliveryBeginReply{part.attempt, static_cast<uint32_t>(grants), part.incarnation};
 }
 
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request) {
@@ -139,6 +145,11 @@ Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrant
   if (request.incarnation != part.incarnation) return Failure{kNotFound};
   if (request.attempt != part.attempt) return Failure{kSuperseded, part.attempt};
   uint64_t first = request.first;
+  if (request.open) {
+    open(first, &part);
+    ZLOG_TRY(kParts.put(object, key, part));
+    return DeliveryGrantReply{first};
+  }
   if (request.reserve) first = std::max(first, head.tail_floor);
   if (first > limits::position_max || request.count - 1 > limits::position_max - first) {
     return Failure{-ERANGE};
@@ -259,7 +270,7 @@ Result<Empty> copy(Object& object, Head& head, const ProducerCopyRequest& reques
       part.incarnation = producer.incarnation;
     }
     part.attempt = std::max(part.attempt, copied.attempt);
-    ZLOG_TRY(merge(copied.grants, &part));
+    ZLOG_TRY(merge(copied, &part));
     ZLOG_TRY(kParts.put(object, key, part));
   }
   ZLOG_TRY(kProducers.put(object, producer_key, producer));

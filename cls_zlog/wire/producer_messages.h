@@ -41,7 +41,7 @@ struct DeliveryBeginRequest : DeliveryRequest {
 
 struct DeliveryBeginReply {
   uint32_t attempt = 0;      // from 1
-  uint32_t grants = 0;       // the number of grants to all earlier attempts
+  uint32_t grants = 0;       // the number of grants to all earlier attempts, open ones included
   uint64_t incarnation = 0;  // changes if the producer is forgotten and created again
 
   ZLOG_FIELDS(v) {
@@ -58,6 +58,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t first = 0;
   uint32_t count = 0;
   bool reserve = false;  // without a sequencer: grant from the tail floor on, if that is higher
+  bool open = false;     // grant nothing: note that entries may be at `first` or above
 
   ZLOG_FIELDS(v) {
     DeliveryRequest::each(v);
@@ -67,6 +68,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
     v("first", first, wire::position());
     v("count", count, between(1, limits::entries_max));
     v("reserve", reserve);
+    v("open", open, wire::any().since(2).heed());
   }
   bool valid() const { return count - 1 <= limits::position_max - first; }
 };
@@ -95,11 +97,13 @@ struct DeliveryReadReply {
   uint64_t incarnation = 0;   // of the producer when the part was first begun
   uint32_t attempt = 0;       // the newest one
   std::vector<Grant> grants;  // in the order in which they were made
+  uint64_t open_from = 0;     // entries may also be at or above the position before this one; 0: not
 
   ZLOG_FIELDS(v) {
     v("incarnation", incarnation);
     v("attempt", attempt, at_most(limits::attempts_max));
     v("grants", grants, at_most(limits::grants_max));
+    v("open_from", open_from, wire::position_or_end().since(2).heed());
   }
 };
 

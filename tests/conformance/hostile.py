@@ -64,7 +64,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "retention_read": (7,),
     "retention_write": (7, 0, b"seen"),
     "delivery_begin": (*_PART, 1),
-    "delivery_grant": (*_PART, 1, 1, 1, 5, 4, False),
+    "delivery_grant": (*_PART, 1, 1, 1, 5, 4, False, False),
     "delivery_read": _PART,
     "delivery_done": (7, "query", 3, 1, 1, 0),
     "delivery_list": (7, "a", 10),

@@ -57,11 +57,12 @@ class ProducersModel:
             return Answer(Code.LIMIT_REACHED, PRODUCERS_MAX)
         if part.sequence < state.sequence:
             return Answer(Code.SEQUENCE_DONE, state.sequence)
-        begun = Delivery(self.incarnations[part.producer], 0, ())
+        begun = Delivery(self.incarnations[part.producer], 0, (), 0)
         known = self.parts.get(part, begun)
         self.parts[part] = known._replace(attempt=known.attempt + 1)
         self.producers[part.producer] = state._replace(parts=self._count_parts(part.producer))
-        grants, incarnation = len(known.grants), known.incarnation
+        grants = len(known.grants) + bool(known.open_from)
+        incarnation = known.incarnation
         return answered("delivery_begin", known.attempt + 1, grants, incarnation)
 
     def delivery_grant(self, grant: Grant) -> Answer:
@@ -77,6 +78,9 @@ class ProducersModel:
             return Answer(Code.NOT_FOUND)
         if grant.attempt != known.attempt:
             return Answer(Code.SUPERSEDED, known.attempt)
+        if grant.open:
+            self.parts[part] = known._replace(open_from=_lower(known.open_from, first + 1))
+            return Answer(Code.OK, first)
         first = max(first, self.tail_floor) if grant.reserve else first
         if first + count > POSITION_MAX + 1:
             return Answer(-errno.ERANGE)
@@ -178,19 +182,25 @@ class ProducersModel:
             known = Source(producer, 0, 0, created, 0, incarnation)
         if known is None or known.incarnation != incarnation:
             return Answer(Code.SUPERSEDED, known.incarnation if known else 0)
-        for sequence, number, _, attempt, grants in parts:
+        for sequence, number, _, attempt, grants, open_from in parts:
             if sequence >= known.sequence:
                 key = Part(producer, sequence, number, self.log_id)
-                old = self.parts.get(key, Delivery(incarnation, 0, ()))
+                old = self.parts.get(key, Delivery(incarnation, 0, (), 0))
                 merged = dict(old.grants)
                 for first, count in grants:
                     merged[first] = max(count, merged.get(first, 0))
                 attempts = max(attempt, old.attempt)
-                self.parts[key] = Delivery(incarnation, attempts, tuple(merged.items()))
+                open_from = _lower(old.open_from, open_from)
+                self.parts[key] = Delivery(incarnation, attempts, tuple(merged.items()), open_from)
         self.producers[producer] = known._replace(
             parts=self._count_parts(producer), updated=max(updated, known.updated)
         )
         return Answer(Code.OK)
+
+
+def _lower(one: int, other: int) -> int:
+    """The lower of two positions; 0 is none."""
+    return min(one or other, other or one)
 
 
 def _deliverable(part: Part) -> bool:

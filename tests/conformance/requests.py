@@ -98,6 +98,7 @@ class Grant:
     """What one attempt at a part asks for: `count` positions, from `first` on.
 
     With `reserve` they are above the tail floor, else they were granted by a sequencer already.
+    With `open` they are just the first ones that it may write.
     """
 
     part: Part
@@ -107,6 +108,7 @@ class Grant:
     count: int
     reserve: bool = False
     incarnation: int = 1
+    open: bool = False
 
 
 def write(

@@ -140,7 +140,8 @@ def _show_retention(read: Any) -> list[str]:
 
 def _show_delivery(read: Any) -> list[str]:
     grants = [f"{first}..{first + count}" for first, count in read.grants]
-    return [" ".join([_show_fields(read, 2), *grants])]
+    opened = [f"{read.open_from - 1}.."] if read.open_from else []
+    return [" ".join([_show_fields(read, 2), *grants, *opened])]
 
 
 def _show_parts(listed: Any) -> list[str]:

@@ -93,7 +93,8 @@ def sound(kind: str, said: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if kind == "list of NumberedPart":
         grants = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), max_size=2)
-        part = st.tuples(U64.filter(lambda v: v < 2**64 - 1), U32, U64, st.integers(0, 9), grants)
+        sequence, position = U64.filter(lambda v: v < 2**64 - 1), st.integers(0, POSITION_MAX)
+        part = st.tuples(sequence, U32, U64, st.integers(0, 9), grants, position)
         return st.lists(part, max_size=3, unique_by=lambda p: p[:2]).map(sorted)
     if kind == "u8, u64":
         return st.none() | st.integers(0, POSITION_MAX)
@@ -157,8 +158,8 @@ OUT_OF_BOUNDS = [
     ("cursor_read", (1, "a/b")),
     ("sequencer_announce", ("two words",)),
     *(("select", (1, 0, 9, [tag], False, False, 9, 9, False)) for tag in (b"", b"x" * 129)),
-    ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False)),
-    ("producer_copy", (1, 1, "a", 1, 1, 1, [(2, 0, 1, 1, []), (2, 0, 1, 1, [])])),
+    ("delivery_grant", (1, "a", 1, 1, 1, 1, 1, 2**63 - 1, 2, False, False)),
+    ("producer_copy", (1, 1, "a", 1, 1, 1, [(2, 0, 1, 1, [], 0), (2, 0, 1, 1, [], 0)])),
     *(
         ("offload_put", (7, *requests.offload(1, 0, 5, entries=count, bytes=30, segments=segments)))
         for count, segments in [

@@ -207,8 +207,8 @@ def test_later_versions_in_head_are_refused(head: Head, door: Door) -> None:
         assert answer == refused
     assert door.load(head.name) == content
 
-    def with_newer(key: bytes) -> Content:
-        return sound.with_value(key, of_version(key, sound.omap[key], 2, compat=2))
+    def with_newer(key: bytes, version: int) -> Content:
+        return sound.with_value(key, of_version(key, sound.omap[key], version, compat=version))
 
     for key, refusing in {
         b"c.a": [
@@ -229,8 +229,10 @@ def test_later_versions_in_head_are_refused(head: Head, door: Door) -> None:
         ],
         b"v.0000000000000002": [lambda: head.view_read(latest=True), lambda: head.remove(2)],
     }.items():
-        content = with_newer(key)
+        version = 3 if key.startswith(b"p.") else 2
+        content = with_newer(key, version)
         door.save(head.name, content)
+        refused = Answer(Code.STORED_TOO_NEW, version)
         assert [call() for call in refusing] == [refused] * len(refusing), key
         assert door.load(head.name) == content
 
@@ -238,7 +240,7 @@ def test_later_versions_in_head_are_refused(head: Head, door: Door) -> None:
 @pytest.mark.parametrize(
     ("view", "refused"),
     [
-        (wire.frame(b"further", version=5, compat=5), Answer(Code.STORED_TOO_NEW, 5)),
+        (wire.frame(b"further", version=6, compat=6), Answer(Code.STORED_TOO_NEW, 6)),
         (wire.frame(b"no view"), EIO),
     ],
     ids=["of a later version", "malformed"],
@@ -292,7 +294,7 @@ def test_grants_keep_unknown_fields(head: Head, door: Door) -> None:
     stored = envelope(key, fields.replace(grant, further(grant)))
     door.save(head.name, content.with_value(key, stored))
     assert head.delivery_begin(part) == Answer(Code.OK, (2, 1, 1))
-    assert fields_of(door.load(head.name).omap[key])[0].endswith(further(grant))
+    assert further(grant) in fields_of(door.load(head.name).omap[key])[0]
 
 
 def test_element_of_later_version_is_refused(head: Head, door: Door) -> None:

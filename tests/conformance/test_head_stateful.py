@@ -145,13 +145,22 @@ class HeadMachine(Machine):
         first=st.integers(0, 60),
         count=st.sampled_from([0, 1, 3, 5]),
         reserve=st.booleans(),
+        opened=st.sampled_from([False, False, True]),
     )
     def delivery_grant(
-        self, part: Part, attempt: int, back: int, other: int, first: int, count: int, reserve: bool
+        self,
+        part: Part,
+        attempt: int,
+        back: int,
+        other: int,
+        first: int,
+        count: int,
+        reserve: bool,
+        opened: bool,
     ) -> None:
         epoch = max(self.model.counter - back, 0)
         incarnation = max(self.model.incarnations.get(part.producer, 1) + other, 0)
-        grant = Grant(part, attempt, epoch, first, count, reserve, incarnation)
+        grant = Grant(part, attempt, epoch, first, count, reserve, incarnation, opened)
         self.both("delivery_grant", grant)
 
     @rule(part=DELIVERED)
@@ -200,6 +209,7 @@ class HeadMachine(Machine):
                 st.just(1),
                 st.integers(0, 3),
                 st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5)), max_size=3),
+                st.sampled_from([0, 0, 1, 4]),
             ),
             max_size=3,
         ),

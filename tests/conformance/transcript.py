@@ -74,7 +74,7 @@ cursor_remove NAME [log_id=ID]
 retention_read [log_id=ID]
 retention_write VERSION STATE [log_id=ID]
 delivery_begin PRODUCER SEQUENCE PART [time=µs] [log_id=ID]
-delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
+delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [open] [incarnation=N] [log_id=ID]
 delivery_read PRODUCER SEQUENCE PART [log_id=ID]
 delivery_done PRODUCER SEQUENCE [incarnation=N] [time=µs] [epoch=N] [log_id=ID]
 delivery_list [AFTER] [count=N] [log_id=ID]
@@ -284,7 +284,7 @@ class Interpreter:
         if part:
             sequence, number, attempt, first, count = part.values()
             grants = [(first, count)] if count else []
-            parts = ((sequence, number, incarnation, attempt, grants),)
+            parts = ((sequence, number, incarnation, attempt, grants, 0),)
         return self._head.producer_copy(producer, incarnation, epoch, parts, log_id=log_id)
 
     def _offload_put(self, id: int, log_id: int, **record: Any) -> Answer:

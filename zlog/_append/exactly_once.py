@@ -12,6 +12,10 @@ new attempt at a part takes these steps:
 After step 2 no earlier attempt can write an entry of the part, so step 3 finds all of the part's
 entries that are in the log. Entries are compared by data and tags, regardless of their order.
 
+If the log is ordered by its object, there are no positions to record. Instead, the head records a
+position above which the part's entries may be, and allows the attempt to append in one epoch. In
+step 2, the new attempt begins another epoch, and in step 3 it reads everything from there on.
+
 Source: docs/design/append-once.md.
 """
 
@@ -23,7 +27,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from zlog._append.append import Appender
+from zlog._append.ordered import OrderedAppender
 from zlog._append.producer_records import ProducerRecords, SequenceKey
 from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
@@ -67,7 +71,7 @@ class ExactlyOnce:
         appended = 0
         for some in _rounds(entries):
             missing = attempt.missing(some)
-            if in_order:
+            if in_order and not self.reader.layout.view.ordered:
                 deadline = self._deadline(timeout)
                 await attempt.appender.append_in_order(missing, attempt.recover, deadline)
             else:
@@ -107,11 +111,19 @@ class _Attempt:
         self._writers = writer_ids(layout.view, key, incarnation)
         self._written: Counter[bytes] = Counter()
         first = number << _NUMBERS_BITS
-        self.appender = Appender(layout, self, self._writers[0], once.limit, number=first)
+        self.appender = OrderedAppender(
+            layout, self, self._writers[0], once.limit, self._reader, number=first
+        )
+        self.appender.admit = self._open
 
     async def granted(self, deadline: Deadline) -> list[range]:
-        """Return the positions granted to earlier attempts, in windows."""
-        grants = await self._records.granted(self._key, self._incarnation, deadline)
+        """Return the positions at which earlier attempts may have written, in windows."""
+        grants, start = await self._records.granted(self._key, self._incarnation, deadline)
+        if start is not None:
+            view = await self._layout.refresh(deadline)
+            if view.ordered:  # what they were allowed to append is refused from now on
+                await self._layout.renew(view, deadline)
+            grants.append(range(start, await self._reader.positions.tail(deadline)))
         return [
             range(first, min(first + _WINDOW_POSITIONS, grant.stop))
             for grant in _each_once(grants)
@@ -166,6 +178,17 @@ class _Attempt:
                 f"log {self._layout.view.log!r}: an earlier attempt at {self._key} appended"
                 f" {surplus} entries that this attempt does not contain"
             )
+
+    async def _open(self, view: View, tail: int, deadline: Deadline) -> bool:
+        """Record that the attempt appends at or above a tail in ``view``.
+
+        Returns False if there is a newer view.
+        """
+        ids = self._key, self._incarnation, self._number
+        if await self._records.open(*ids, view, tail, deadline):
+            return True
+        await self._layout.advance(view, deadline)
+        return False
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Grant positions as :meth:`Positions.grant` does, and record them in the head."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -138,14 +138,27 @@ class Part:
     """No entry from ``condition.start`` up to here conflicts."""
 
 
+Admit = Callable[[View, int, Deadline], Awaitable[bool]]
+"""Called before each request with its view and a position that the tail has reached. If it returns
+False, there is a newer view."""
+
+
 class OrderedAppender(Appender):
     """An appender that also appends to logs that are ordered by their object."""
 
     def __init__(
-        self, layout: Layout, positions: Grants, writer: bytes, limit: EntryLimit, reader: Reader
+        self,
+        layout: Layout,
+        positions: Grants,
+        writer: bytes,
+        limit: EntryLimit,
+        reader: Reader,
+        *,
+        number: int = 0,
     ) -> None:
-        super().__init__(layout, positions, writer, limit)
+        super().__init__(layout, positions, writer, limit, number=number)
         self._reader = reader
+        self.admit: Admit | None = None
         self._known = (0, 0)  # a stripe's id, and a position that its tail has reached
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
@@ -239,6 +252,8 @@ class OrderedAppender(Appender):
         stripe, since = self._known
         if stripe != view.live_stripe.id:
             since = await self._tail(view, deadline)
+        if self.admit is not None and not await self.admit(view, since, deadline):
+            return waiting
         sent = self._fitting(waiting)
         parts = [_encodable(part, view) for part in sent]
         ref = view.object_at(view.live_stripe, 0)

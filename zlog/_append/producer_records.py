@@ -107,8 +107,13 @@ class ProducerRecords:
             raise self._being_forgotten(key) if reply.number == SEQUENCE_ALL else self._done(key)
         return messages.delivery_begin_reply(reply.payload)
 
-    async def granted(self, key: SequenceKey, incarnation: int, deadline: Deadline) -> list[range]:
-        """Return all granted positions. Raises SequenceSuperseded if the sequence is complete."""
+    async def granted(
+        self, key: SequenceKey, incarnation: int, deadline: Deadline
+    ) -> tuple[list[range], int | None]:
+        """Return all granted positions, and the lowest position passed to :meth:`open`, if any.
+
+        Raises SequenceSuperseded if the sequence is complete.
+        """
         request = messages.delivery_read(self._log_id, *key)
         reply = await self._call("delivery_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -116,7 +121,26 @@ class ProducerRecords:
         part = messages.delivery_read_reply(reply.payload)
         if part.incarnation != incarnation:
             raise self._done(key)
-        return [range(each.first, each.first + each.count) for each in part.grants]
+        grants = [range(each.first, each.first + each.count) for each in part.grants]
+        return grants, part.open_from - 1 if part.open_from else None
+
+    async def open(
+        self,
+        key: SequenceKey,
+        incarnation: int,
+        attempt: int,
+        view: View,
+        position: int,
+        deadline: Deadline,
+    ) -> bool:
+        """Record in the head that an attempt may append at or above a position, in ``view``.
+
+        Returns False if the caller must repeat this in a newer view. Raises SequenceSuperseded as
+        :meth:`grant` does.
+        """
+        positions = range(position, position + 1)
+        opened = self._grant(key, incarnation, attempt, view, positions, deadline, opened=True)
+        return await opened is not None
 
     async def grant(
         self,
@@ -133,6 +157,19 @@ class ProducerRecords:
         if the caller must repeat the grant in a newer view. Raises SequenceSuperseded if a newer
         attempt has begun, or if the sequence number is complete.
         """
+        return await self._grant(key, incarnation, attempt, view, positions, deadline)
+
+    async def _grant(
+        self,
+        key: SequenceKey,
+        incarnation: int,
+        attempt: int,
+        view: View,
+        positions: range,
+        deadline: Deadline,
+        *,
+        opened: bool = False,
+    ) -> int | None:
         request = messages.delivery_grant(
             self._log_id,
             *key,
@@ -142,6 +179,7 @@ class ProducerRecords:
             positions.start,
             len(positions),
             not view.sequencer,
+            opened,
         )
         refusals = (Code.STALE_EPOCH, Code.BEYOND_STRIPE, Code.NOT_FOUND, Code.SUPERSEDED)
         reply = await self._call("delivery_grant", request, deadline, *refusals, -errno.ERANGE)

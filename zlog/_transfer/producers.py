@@ -124,7 +124,7 @@ class ProducerCopy:
         for part in parts:
             key = SequenceKey(name, part.sequence, part.part)
             self._writers.update(dict.fromkeys(writer_ids(view, key, incarnation), name))
-        live = {(part.sequence, part.part, grant) for part in parts for grant in part.grants}
+        live = {(part.sequence, part.part, grant) for part in parts for grant in _all(part)}
         self._sent[name] = self._sent.get(name, set()) & live
 
     def _drop(self, name: str) -> None:
@@ -136,11 +136,11 @@ class ProducerCopy:
             return
         for name, parts in [*self._open.items()]:
             sent = self._sent[name]
-            ready = [each for part in parts if (each := _cut(part, end, sent)).grants]
+            ready = [each for part in parts if _all(each := _cut(part, end, sent))]
             for some in _pages(ready):
                 await self._send(self._seen[name], some)
-            sent |= {(part.sequence, part.part, grant) for part in ready for grant in part.grants}
-            if all(grant.first + grant.count <= end for part in parts for grant in part.grants):
+            sent |= {(part.sequence, part.part, grant) for part in ready for grant in _all(part)}
+            if all(grant.first + grant.count <= end for part in parts for grant in _all(part)):
                 del self._open[name]
 
     async def _complete(self) -> None:
@@ -188,10 +188,19 @@ class ProducerCopy:
         return self._reader.budget.deadline()
 
 
+def _all(part: NumberedPart) -> list[Grant]:
+    """Return the grants of a part. An open one counts as an empty grant."""
+    return [*part.grants, *[Grant(part.open_from, 0)] * (part.open_from > 0)]
+
+
 def _cut(part: NumberedPart, end: int, sent: set[tuple[int, int, Grant]]) -> NumberedPart:
     """Return a part with the grants below ``end`` that were not sent."""
     below = [Grant(g.first, min(g.count, end - g.first)) for g in part.grants if g.first < end]
-    return part._replace(grants=[g for g in below if (part.sequence, part.part, g) not in sent])
+    opened = part.open_from if part.open_from <= end else 0
+    if (part.sequence, part.part, Grant(opened, 0)) in sent:
+        opened = 0
+    unsent = [g for g in below if (part.sequence, part.part, g) not in sent]
+    return part._replace(grants=unsent, open_from=opened)
 
 
 def _pages(parts: Sequence[NumberedPart]) -> Iterator[list[NumberedPart]]:
