@@ -43,6 +43,7 @@ NAVIGATION = {
     "Guides": [
         "docs/wal",
         "docs/objects",
+        "docs/event-sourcing",
         "docs/spark",
         "docs/tables",
         "docs/pipelines",

@@ -27,7 +27,7 @@ MODULES: list[ModuleType] = [
     *(zlog, zlog.aio, zlog.objects, zlog.objects.aio),
     *(zlog.extension, zlog.store, zlog.testing, zlog.transfer),
 ]
-for package in ("zlog.spark", "zlog.tables"):
+for package in ("zlog.eventsourcing", "zlog.spark", "zlog.tables"):
     with contextlib.suppress(ImportError):  # where the packages that it needs are not there
         MODULES.append(importlib.import_module(package))
 
