@@ -187,6 +187,7 @@ bench-peers: limits $(DONE)/ceph $(DONE)/peers ## measure zlog next to other sys
 	mkdir -p build/bench
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m bench.peers --folder build/bench --tools $(PEERS) > build/bench/peers.md
+	$(BIN)/python -m bench.peers.recorders --folder build/bench >> build/bench/peers.md
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +24,16 @@ def test_each_load_is_compared_with_peers(tmp_path: Path) -> None:
     assert "|  | zlog | SQLite | LMDB |" in text
     for load in LOADS:
         assert text.count(f"| {load.name} | ") == 2  # rates, and CPU time
+    assert not [*(tmp_path / "stores").iterdir()]
+
+
+def test_recorders_are_compared(tmp_path: Path) -> None:
+    recorders = pytest.importorskip("bench.peers.recorders", exc_type=ImportError)
+    words = ["--folder", str(tmp_path / "stores"), "--seconds", "0.05"]
+    done = run_module("bench.peers.recorders", *words)
+    assert done.returncode == 0, done.stderr
+    for load in recorders.LOADS:
+        assert re.search(rf"\| {load} \| [\d,]+ \| [\d,]+ \|", done.stdout)
     assert not [*(tmp_path / "stores").iterdir()]
 
 
