@@ -211,7 +211,6 @@ class Append {
 
   // Returns the number of leading parts whose conditions also hold if all earlier parts are stored.
   uint32_t parts_to_store() {
-    const auto written = [](uint32_t) { return true; };
     Conditions::Matcher matcher(&conditions_, entries_.tags);
     uint32_t count = 0;
     for (; count < parts_.size(); count++) {
@@ -219,7 +218,7 @@ class Append {
       const std::optional<uint64_t>& expect = request_.parts[count].expect;
       if (expect && *expect != tail_ + part.begin) break;
       if (conditions_.conflict(count)) break;
-      if (matcher.run(part.begin, part.end, tail_ + part.begin, written) < part.end) {
+      if (matcher.run(part.begin, part.end, tail_ + part.begin) < part.end) {
         return count + 1;
       }
     }

@@ -82,8 +82,7 @@ int Conditions::look_through(const Segment& segment) {
     if (record.kind == RecordKind::kLost || record.unreadable()) hide(part);
     if (record.holds_entries()) {
       const TagsReader tags(record.tags);
-      const auto written = [&](uint32_t i) { return record.written(i); };
-      const uint32_t matched = Matcher(this, tags).run(part.begin, part.end, part.first, written);
+      const uint32_t matched = Matcher(this, tags).run(part.begin, part.end, part.first);
       if (matched < part.end) reached_ = part.first + (matched - part.begin);
     }
     if (enough()) return 0;
@@ -129,8 +128,7 @@ int Conditions::look_up(const Segment& segment, bool* sound) {
         hide({positions[i], positions[i]});
       } else if (stored->record.holds_entries()) {
         const uint32_t index = striping.index(stored->span, positions[i]);
-        const auto written = [&](uint32_t entry) { return stored->record.written(entry); };
-        matcher.run(index, index + 1, positions[i], written);
+        matcher.run(index, index + 1, positions[i]);
       }
     }
     if (enough() && !walk.done()) {
@@ -188,6 +186,19 @@ void Conditions::match(std::vector<uint32_t>* ids, uint64_t position) {
       if (all && !set.owners.empty()) found(&set, position);
     }
   }
+}
+
+uint32_t Conditions::Matcher::run(uint32_t begin, uint32_t end, uint64_t position) {
+  if (!tags_.tags().any() || conditions_.sets_.empty()) return end;
+  for (uint32_t i = begin; i < end; i++) {
+    if (conditions_.work_ >= kWorkMax && i > begin) return i;
+    own_.clear();
+    for (uint32_t at = tags_.begin_of(i); at < tags_.begin_of(i + 1); at++) {
+      if (const uint32_t id = id_of(tags_.tags().ids[at]); id != kNone) own_.push_back(id);
+    }
+    conditions_.match(&own_, position + (i - begin));
+  }
+  return end;
 }
 
 uint32_t Conditions::Matcher::id_of(uint32_t name) {

@@ -40,10 +40,9 @@ class Conditions {
     Matcher(Conditions* conditions, const TagsReader& tags)
         : conditions_(*conditions), tags_(tags) {}
 
-    // Compares the entries [begin, end), the first of which is at a position, if written(i) is true
-    // of them. Returns the end, or where it stopped because the work became too much.
-    template <typename Written>
-    uint32_t run(uint32_t begin, uint32_t end, uint64_t position, const Written& written);
+    // Compares the entries [begin, end), the first of which is at a position. Trimmed entries have
+    // no tags. Returns the end, or where it stopped because the work became too much.
+    uint32_t run(uint32_t begin, uint32_t end, uint64_t position);
 
    private:
     uint32_t id_of(uint32_t name);
@@ -91,21 +90,5 @@ class Conditions {
   uint64_t bytes_ = 0;  // of records and of the index
   uint64_t work_ = 0;
 };
-
-template <typename Written>
-uint32_t Conditions::Matcher::run(uint32_t begin, uint32_t end, uint64_t position,
-                                  const Written& written) {
-  if (!tags_.tags().any() || conditions_.sets_.empty()) return end;
-  for (uint32_t i = begin; i < end; i++) {
-    if (conditions_.work_ >= kWorkMax && i > begin) return i;
-    if (!written(i)) continue;
-    own_.clear();
-    for (uint32_t at = tags_.begin_of(i); at < tags_.begin_of(i + 1); at++) {
-      if (const uint32_t id = id_of(tags_.tags().ids[at]); id != kNone) own_.push_back(id);
-    }
-    conditions_.match(&own_, position + (i - begin));
-  }
-  return end;
-}
 
 }  // namespace zlog::stripe

@@ -44,7 +44,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request);
 // - kAppended: an earlier copy of the request stored the part, and `position` is its first one.
 // - kConflict: the condition does not hold. `position` has an entry with all tags of a set, or may
 //   hide such an entry because it is unwritten, lost or unreadable, or was trimmed with all below
-//   it; or it is the tail, which differs from the position that the part expects.
+//   it; or it is the tail, which differs from the position that the part expects, or is below `start`.
 // - kSearched: the part was not stored, and no conflict was found yet.
 // The client sends all other parts again, in the same order, with the reply's `since`; a part that
 // was searched, with `position` as its start. A call stops before the first part that conflicts with

@@ -149,6 +149,8 @@ class AppendModel(StripeModel):
         """The first position that conflicts with a part's condition."""
         if part.expect is not None and (part.expect < tail or (alone and part.expect != tail)):
             return tail
+        if part.unless and part.start > tail:
+            return tail
         if part.unless and 0 < part.start < self.trim_point:
             return self.trim_point - 1
         for position in range(max(part.start, self.start or 0, self.trim_point), tail):

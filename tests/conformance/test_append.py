@@ -163,6 +163,22 @@ def test_conditions_by_index_and_by_record(stripe: Stripe) -> None:
     assert stripe.append(1, [part(3010, b"x", unless=((b"b",),))]) == stored(tail + 5)
 
 
+def test_many_conditions_are_compared_in_several_calls(stripe: Stripe) -> None:
+    """Each of 4,096 sets with each of 2,000 entries."""
+    assert stripe.append(1, [part(0, *[b""] * 2000, tags=(b"a",))]) == stored(2000)
+    sets = [tuple((b"a", b"%d" % (32 * i + k)) for k in range(32)) for i in range(128)]
+    start, calls, answer = 0, 0, reported(0)
+    while not answer.value.stored:
+        sent = [part(3000 + i, b"x", start=start, unless=each) for i, each in enumerate(sets)]
+        answer = stripe.append(1, sent, since=2000)
+        calls += 1
+        if not answer.value.stored:
+            assert {state for state, _ in answer.value.outcomes} == {PartState.SEARCHED}
+            assert start < answer.value.outcomes[0][1] < 2000
+            start = answer.value.outcomes[0][1]
+    assert (calls, answer) == (2, stored(2128, 128))
+
+
 @with_door
 @pytest.mark.parametrize("how", ["lost", "damaged", "unreadable"])
 def test_records_that_may_hide_an_entry(stripe: Stripe, door: Door, how: str) -> None:

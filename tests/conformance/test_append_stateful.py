@@ -23,7 +23,7 @@ CONDITION = st.one_of(
     st.builds(lambda delta: {"expect": delta}, st.sampled_from([-2, 0, 0, 1])),
     st.builds(
         lambda back, sets: {"start": back, "unless": tuple(map(tuple, sets))},
-        st.sampled_from([None, 0, 1, 3, 20, 300]),
+        st.sampled_from([None, -1, 0, 1, 3, 20, 300]),
         st.lists(WANTED.map(sorted), min_size=1, max_size=3),
     ),
 )

@@ -63,7 +63,7 @@ def appended(store: Taped, door: Door) -> Iterator[Example]:
     made = Stripe(store, "ordered")
     made.seal(3)
     entry = Entry(0, 41, b"hello", (b"red",))
-    made.append(3, [AppendPart((entry,), start=1, unless=((b"a", b"red"),))], WRITER, 0, TIME)
+    made.append(3, [AppendPart((entry,), unless=((b"a", b"red"),))], WRITER, 0, TIME)
     yield "append-request", store.passed.request
     yield "append-reply", store.passed.reply
 
