@@ -253,6 +253,10 @@ async def _nothing_found(*_: object) -> bool:
     return False
 
 
+async def _nothing_recorded(*_: object) -> bool:
+    return True
+
+
 _OrderedMutant = partial(Mutant, kinds=(Kind.ORDERED,))
 _OnceMutant = partial(Mutant, kinds=(Kind.EXACTLY_ONCE,), shows="P15")
 _ExclusiveMutant = partial(Mutant, kinds=(Kind.EXCLUSIVE,))
@@ -356,6 +360,11 @@ MUTANTS = {
         "a condition is not checked in the stripes that have ended",
         patches=((OrderedAppender, "_search_ended", _nothing_found),),
         shows="P25",
+    ),
+    "open-grant-not-recorded": _OrderedMutant(
+        "an exactly-once append to an ordered log does not say where it begins",
+        patches=((_Attempt, "_open", _nothing_recorded),),
+        shows="P15",
     ),
     "copy-not-recognized": _OrderedMutant(
         "a copy of a request that comes late is taken for a new one",

@@ -177,7 +177,8 @@ class _Simulation:
         self._exclusive = kind is Kind.EXCLUSIVE
         by_object = kind is Kind.OBJECTS and random.Random(f"{seed}.ordered").random() < 0.4
         self._ordered = kind is Kind.ORDERED or by_object
-        self._producer = Producer(more) if kind is Kind.EXACTLY_ONCE else None
+        produces = kind in (Kind.EXACTLY_ONCE, Kind.ORDERED)
+        self._producer = Producer(more) if produces else None
         self._trims = self._producer is None or more.random() < 0.3
         self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
         self._work: Work | None = None
