@@ -103,6 +103,12 @@ class Condition(NamedTuple):
             raise ValueError("after limits unless, so give both")
         return cls(expect, sets, 0 if after is None else after + 1)
 
+    def wanted(self) -> list[Wanted]:
+        """Return the searches that find the conflicting entries. One serves all single tags."""
+        single = tuple({tags[0] for tags in self.unless if len(tags) == 1})
+        several = [Wanted(tags, every=True) for tags in self.unless if len(tags) > 1]
+        return [Wanted(single, every=False), *several] if single else several
+
 
 ALWAYS = Condition()
 
@@ -352,8 +358,8 @@ class OrderedAppender(Appender):
     async def _find(self, condition: Condition, start: int, end: int) -> Conflict | None:
         """Return a conflict of a condition in ``[start, end)``, if there is one."""
         log = self.layout.view.log
-        for tags in condition.unless:
-            reader = TagReader(self._reader, Wanted(tags, every=True), start, ...)
+        for wanted in condition.wanted():
+            reader = TagReader(self._reader, wanted, start, ...)
             while reader.position < end:
                 for item in await reader.next(end):
                     if isinstance(item, Entry):

@@ -135,12 +135,13 @@ class Positions:
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
         """Return the lower of the tail and ``end``.
 
-        If ``end`` is not above the tail floor, this needs no request. An exclusive log's tail floor
-        is ignored, because only a hostile client can have recorded one.
+        If the tail is known to have reached ``end``, this needs no request. In an exclusive log, it
+        is not known: positions may be granted but not confirmed, and only a hostile client can have
+        recorded a tail floor.
         """
         view = self.layout.view
-        counts = view.writer is None and not view.ordered
-        if end is not None and end <= view.tail_floor and counts:
+        known = self._handed_out if view.ordered else max(self._handed_out, view.tail_floor)
+        if end is not None and end <= known and view.writer is None:
             return end
         tail = await self.tail(deadline)
         return tail if end is None else min(end, tail)

@@ -10,6 +10,7 @@ from zlog._append.gather import Coalescer
 from zlog._append.ordered import ALWAYS, Condition, NotOrdered
 from zlog._append.producer_records import Producer, SequenceKey
 from zlog._base.deadline import Timeout
+from zlog._base.wanted import Match
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
 from zlog._native.new_entries import NewEntry, with_tags
@@ -188,7 +189,8 @@ class Writing(Reading):
             CorruptEntry: a position that may hold such an entry is lost.
             ZlogError: as for :meth:`append_many`.
         """
-        sets = Condition.of(None, tags, None).unless
+        condition = Condition.of(None, tags, None)
+        sets = condition.unless
         if not sets or attempts < 1:
             raise ValueError("decide needs at least one set of tags and one attempt")
         found: dict[int, Entry] = {}
@@ -196,8 +198,9 @@ class Writing(Reading):
         while True:
             attempts -= 1
             tail = await self.tail(checked=False, timeout=timeout)
-            for each in sets:
-                async for item in self.read_range(start, tail, tags=each, match="all"):
+            for wanted in condition.wanted():
+                match: Match = "all" if wanted.every else "any"
+                async for item in self.read_range(start, tail, tags=wanted.tags, match=match):
                     if isinstance(item, Entry):
                         found[item.position] = item
                     elif item.kind != GapKind.TRIMMED:
