@@ -97,7 +97,7 @@ struct DeliveryReadReply {
   uint64_t incarnation = 0;   // of the producer when the part was first begun
   uint32_t attempt = 0;       // the newest one
   std::vector<Grant> grants;  // in the order in which they were made
-  uint64_t open_from = 0;     // entries may also be at or above the position before this one; 0: not
+  uint64_t open_from = 0;     // one above a position from which entries may be; 0: none
 
   ZLOG_FIELDS(v) {
     v("incarnation", incarnation);

@@ -144,6 +144,9 @@ class Part:
     """No entry from ``condition.start`` up to here conflicts."""
 
 
+_Reached = tuple[int, int]
+"""A stripe's id, and a position that its tail has reached."""
+
 Admit = Callable[[View, int, Deadline], Awaitable[bool]]
 """Called before each request with its view and a position that the tail has reached. If it returns
 False, there is a newer view."""
@@ -165,7 +168,7 @@ class OrderedAppender(Appender):
         super().__init__(layout, positions, writer, limit, number=number)
         self._reader = reader
         self.admit: Admit | None = None
-        self._known = (0, 0)  # a stripe's id, and a position that its tail has reached
+        self._known: _Reached = (0, 0)
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """See :meth:`Appender.append`. A log that is ordered by its object appends all or none."""
@@ -224,9 +227,10 @@ class OrderedAppender(Appender):
     async def append_parts(self, parts: Sequence[Part], deadline: Deadline) -> None:
         """Append parts, and set the outcome of each."""
         waiting = [*parts]
+        reached = (0, 0)
         try:
             while waiting:
-                waiting = await self._step(waiting, deadline)
+                waiting, reached = await self._step(waiting, reached, deadline)
         except ZlogError as error:
             if isinstance(error, StoreTimeout):
                 await explain(self.layout.io, error)
@@ -245,8 +249,13 @@ class OrderedAppender(Appender):
         assert outcome is not None
         return range(outcome, outcome + len(part.entries))
 
-    async def _step(self, waiting: list[Part], deadline: Deadline) -> list[Part]:
-        """Send one request. Returns the parts that are not decided yet."""
+    async def _step(
+        self, waiting: list[Part], reached: _Reached, deadline: Deadline
+    ) -> tuple[list[Part], _Reached]:
+        """Send one request. Returns the parts that are not decided yet.
+
+        Copies of earlier requests with these parts are not below ``reached``.
+        """
         layout = self.layout
         if self.rolls.alert:
             await self.rolls.act(deadline)
@@ -254,12 +263,13 @@ class OrderedAppender(Appender):
         view = layout.view
         self._check_ordered(view)
         if await self._search_ended(view, waiting):
-            return [part for part in waiting if part.outcome is None]
-        stripe, since = self._known
-        if stripe != view.live_stripe.id:
+            return [part for part in waiting if part.outcome is None], reached
+        live = view.live_stripe.id
+        stripe, since = reached if reached[0] == live else self._known
+        if stripe != live:
             since = await self._tail(view, deadline)
         if self.admit is not None and not await self.admit(view, since, deadline):
-            return waiting
+            return waiting, reached
         sent = self._fitting(waiting)
         parts = [_encodable(part, view) for part in sent]
         ref = view.object_at(view.live_stripe, 0)
@@ -268,9 +278,9 @@ class OrderedAppender(Appender):
         [reply] = await answers(layout.io, [call], replies, deadline)
         if reply.code != Code.OK:
             await self._refused(view, ref.name, reply, deadline)
-            return waiting
+            return waiting, (live, since)
         decided = messages.append_reply(reply.payload)
-        self._known = (view.live_stripe.id, decided.since)
+        self._known = reached = live, decided.since
         if decided.stored:
             self.rolls.note(view, [reply], decided.tail)
             layout.head.announce()
@@ -281,7 +291,7 @@ class OrderedAppender(Appender):
                 part.outcome = Rejected(position, decided.tail)
             else:
                 part.searched = max(part.searched, position)
-        return [part for part in waiting if part.outcome is None]
+        return [part for part in waiting if part.outcome is None], reached
 
     def _fitting(self, waiting: list[Part]) -> list[Part]:
         """Return the first parts, as many as fit into one request."""
