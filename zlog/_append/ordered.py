@@ -385,7 +385,7 @@ class OrderedAppender(Appender):
         [reply] = await answers(
             self.layout.io, [call], await self.layout.io.execute([call], deadline), deadline
         )
-        if reply.code in (Code.STALE_EPOCH, -errno.ENOENT):  # the object will refuse the parts, too
+        if reply.code in (Code.STALE_EPOCH, -errno.ENOENT):  # the object will also refuse the parts
             return view.live_stripe.start
         reply.check_call("max_position", ref.name)
         highest = messages.max_position_reply(reply.payload).highest
