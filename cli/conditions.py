@@ -37,7 +37,8 @@ condition_options = together(
         help="Append nothing unless the first entry gets this position. Implies --atomic.",
     ),
     tag_option(
-        "Append nothing if the log has an entry with this tag; may be repeated. Implies --atomic.",
+        "Append nothing if the log has an entry with this tag, or with another one if repeated."
+        " Implies --atomic.",
         "--unless-tag",
         "unless",
     ),
@@ -85,6 +86,8 @@ class AtomicAppends(AbstractContextManager["AtomicAppends", None]):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
+        if not self.entries:
+            raise BadInput("the input has no entry, so there is nothing to append")
         self.tally.sent(len(self.entries))
         tags = tags_each(self.entries, self.tags)
         try:
@@ -102,6 +105,7 @@ def check_atomic(log: Log) -> None:
     """Raise an error if the log cannot append several entries atomically."""
     if not log.view.ordered:
         raise AppendRefused(
-            f"log {log.name!r} is ordered by a sequencer, and cannot append all entries or none",
+            f"log {log.name!r} is ordered by a sequencer, so appends to it are neither atomic nor"
+            " conditional",
             hint="Let its object order it: `zlog reconfigure LOG --ordering object`.",
         )

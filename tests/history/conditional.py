@@ -37,7 +37,10 @@ class _Shown:
 
 
 def conditions_hold(facts: Facts) -> Iterator[Violation]:
-    """No entry conflicts with a stored one, and whoever was told of a conflict had one."""
+    """No entry conflicts with a stored one, and whoever was told of a conflict had one.
+
+    What was trimmed alone, the object has forgotten. It knows its trim point.
+    """
     shown = _Shown(facts)
     for append in facts.appends.values():
         if append.condition is None:
@@ -57,7 +60,9 @@ def _stored(
     for tags in condition.unless:
         for entry in shown.with_all(tags, condition.start, position):
             at = entry.position or 0
-            if condition.start or not facts.may_trim(at, append.returned):
+            alone = any(trim.invoked <= append.returned for trim in facts.trims.single[at])
+            gone = alone or (not condition.start and facts.may_trim(at, append.returned))
+            if not gone:
                 message = f"it was stored at {position} in spite of {at}"
                 yield Violation("P25", message, position, (append, entry))
 

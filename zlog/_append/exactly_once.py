@@ -14,7 +14,8 @@ entries that are in the log. Entries are compared by data and tags, regardless o
 
 If the log is ordered by its object, there are no positions to record. Instead, the head records a
 position above which the part's entries may be, and allows the attempt to append in one epoch. In
-step 2, the new attempt begins another epoch, and in step 3 it reads everything from there on.
+step 2, the new attempt begins another epoch unless nothing is missing, and in step 3 it reads
+everything from there on.
 
 Source: docs/design/append-once.md.
 """
@@ -71,6 +72,9 @@ class ExactlyOnce:
         appended = 0
         for some in _rounds(entries):
             missing = attempt.missing(some)
+            if missing and attempt.unfenced is not None:
+                await attempt.fence(self._deadline(timeout))
+                missing = attempt.missing(missing)
             if in_order and not self.reader.layout.view.ordered:
                 deadline = self._deadline(timeout)
                 await attempt.appender.append_in_order(missing, attempt.recover, deadline)
@@ -86,7 +90,7 @@ class ExactlyOnce:
         number, grants, incarnation = await self.records.begin(key, self._deadline(timeout))
         attempt = _Attempt(self, key, incarnation, number)
         if grants:
-            for window in await attempt.granted(self._deadline(timeout)):
+            for window in _windows(await attempt.granted(self._deadline(timeout))):
                 await attempt.recover(window, self._deadline(timeout))
         return attempt
 
@@ -99,6 +103,8 @@ class _Attempt:
 
     Attributes:
         appender: appends the part's entries, only at positions that the head has recorded.
+        unfenced: a position above which an earlier attempt may still append, to a log ordered by
+            its object; None if none can.
     """
 
     def __init__(self, once: ExactlyOnce, key: SequenceKey, incarnation: int, number: int) -> None:
@@ -110,6 +116,7 @@ class _Attempt:
         self._number = number
         self._writers = writer_ids(layout.view, key, incarnation)
         self._written: Counter[bytes] = Counter()
+        self.unfenced: int | None = None
         first = number << _NUMBERS_BITS
         self.appender = OrderedAppender(
             layout, self, self._writers[0], once.limit, self._reader, number=first
@@ -117,18 +124,23 @@ class _Attempt:
         self.appender.admit = self._open
 
     async def granted(self, deadline: Deadline) -> list[range]:
-        """Return the positions at which earlier attempts may have written, in windows."""
+        """Return the positions at which earlier attempts may have written."""
         grants, start = await self._records.granted(self._key, self._incarnation, deadline)
         if start is not None:
-            view = await self._layout.refresh(deadline)
-            if view.ordered:  # what they were allowed to append is refused from now on
-                await self._layout.renew(view, deadline)
-            grants.append(range(start, await self._reader.positions.tail(deadline)))
-        return [
-            range(first, min(first + _WINDOW_POSITIONS, grant.stop))
-            for grant in _each_once(grants)
-            for first in range(grant.start, grant.stop, _WINDOW_POSITIONS)
-        ]
+            tail = await self._reader.positions.tail(deadline)
+            grants.append(range(start, tail))
+            self.unfenced = tail
+        return grants
+
+    async def fence(self, deadline: Deadline) -> None:
+        """End the epoch in which earlier attempts may append, and find their latest entries."""
+        view = await self._layout.refresh(deadline)
+        if view.ordered:  # otherwise, it ended with the ordering
+            await self._layout.renew(view, deadline)
+        start, self.unfenced = self.unfenced or 0, None
+        tail = await self._reader.positions.tail(deadline)
+        for window in _windows([range(start, tail)]):
+            await self.recover(window, deadline)
 
     async def recover(self, positions: Sequence[int], deadline: Deadline) -> None:
         """Fill the unwritten positions, and record the entries at the others."""
@@ -250,6 +262,13 @@ def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewE
         size += len(entry)
     if some:
         yield some
+
+
+def _windows(grants: Iterable[range]) -> Iterator[range]:
+    """Divide granted positions into windows, each position once."""
+    for grant in _each_once(grants):
+        for first in range(grant.start, grant.stop, _WINDOW_POSITIONS):
+            yield range(first, min(first + _WINDOW_POSITIONS, grant.stop))
 
 
 def _each_once(grants: Iterable[range]) -> Iterator[range]:

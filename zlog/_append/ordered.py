@@ -40,7 +40,7 @@ from zlog._native.rounds import QuickRound
 from zlog._read.read import Reader
 from zlog._read.select import TagReader
 from zlog._replica.repair import answers
-from zlog.entry import Entry, GapKind
+from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AppendRefused,
     BeyondTail,
@@ -88,6 +88,7 @@ class Condition(NamedTuple):
             TypeError: ``unless`` is a single set of tags.
             ValueError: a position is invalid, a set is empty, or there are too many sets.
         """
+        after = None if after == -1 else after  # the position before an empty log's tail
         for position in (expect, after):
             if position is not None:
                 check_position(position)
@@ -216,10 +217,14 @@ class OrderedAppender(Appender):
         self.check(entries)
         entries = entries_owned(entries)
         if entries_cut(entries, 0, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX) < len(entries):
+            size = sum(map(len, entries))
+            what = f"{len(entries):,} entries with {size:,} bytes of data"
+            if len(entries) <= APPEND_ENTRIES_MAX and size <= APPEND_BYTES_MAX:
+                what = "entries with so many tags"
             raise EntryTooLarge(
-                f"log {self.layout.view.log!r} is ordered by its object, which appends at most"
-                f" {APPEND_ENTRIES_MAX:,} entries, {APPEND_BYTES_MAX >> 20} MiB of data and"
-                f" 65,536 tags together, but the {len(entries):,} entries exceed this",
+                f"log {self.layout.view.log!r} is ordered by its object, which cannot append {what}"
+                f" together: the limits are {APPEND_ENTRIES_MAX:,} entries,"
+                f" {APPEND_BYTES_MAX >> 20} MiB of data, and the tags of one request",
                 hint="Append fewer entries per call.",
             )
         return Part(entries, condition)
@@ -363,7 +368,8 @@ class OrderedAppender(Appender):
             found = (await self._reader.read([position], deadline))[position]
             if isinstance(found, Entry):
                 return _conflict_with(log, found)
-        return _hidden(log, position)
+            return _hidden(log, found, position)
+        return Conflict(f"log {log!r}: position {position} conflicts", position=position)
 
     async def _find(self, condition: Condition, start: int, end: int) -> Conflict | None:
         """Return a conflict of a condition in ``[start, end)``, if there is one."""
@@ -375,7 +381,7 @@ class OrderedAppender(Appender):
                     if isinstance(item, Entry):
                         return _conflict_with(log, item)
                     if item.kind != GapKind.TRIMMED or condition.start:
-                        return _hidden(log, item.end - 1)
+                        return _hidden(log, item, item.end - 1)
         return None
 
     async def _tail(self, view: View, deadline: Deadline) -> int:
@@ -408,16 +414,21 @@ def _encodable(part: Part, view: View) -> AppendPart:
 
 
 def _conflict_with(log: str, entry: Entry) -> Conflict:
-    tags = ", ".join(entry.tags)
+    tags = f"the tag{'s' * (len(entry.tags) > 1)} {', '.join(entry.tags)}"
     return Conflict(
-        f"log {log!r} has an entry with the tags {tags} at position {entry.position}",
+        f"log {log!r} has an entry with {tags} at position {entry.position}",
         position=entry.position,
         tags=entry.tags,
     )
 
 
-def _hidden(log: str, position: int) -> Conflict:
+def _hidden(log: str, gap: Gap, position: int) -> Conflict:
+    hint = None
+    if gap.kind is GapKind.TRIMMED:
+        hint = "Read the log from its trim point on, and pass the last position that you have read."
     return Conflict(
-        f"log {log!r}: an entry at position {position} may conflict, but cannot be read",
+        f"log {log!r}: position {position}, which is {gap.kind.value}, may have had an entry that"
+        " conflicts",
         position=position,
+        hint=hint,
     )

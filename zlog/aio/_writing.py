@@ -148,9 +148,12 @@ class Writing(Reading):
                 acknowledged entry, and None for each other entry.
         """
         items = new_entries(entries, tags, tags_each)
+        conditional = expect is not None or unless or after is not None
         if not items:
+            if conditional:
+                raise ValueError("an append with a condition needs at least one entry")
             return []
-        if expect is not None or unless or after is not None:
+        if conditional:
             condition = Condition.of(expect, unless, after)
             return [*await self._append_together(items, condition, timeout)]
         if self._client.layout.view.ordered:
@@ -178,8 +181,9 @@ class Writing(Reading):
                 one of the sets.
             decide: a function of these entries, in the order of the log. It returns the entries to
                 append, each with its tags. If it returns none, nothing is appended.
-            attempts: how often the function is called at most.
-            timeout: the budget of each request.
+            attempts: how often the function is called at most. Between the calls, there are
+                pauses of random length, up to 0.1 seconds.
+            timeout: the budget of each read and of each append, not of all attempts together.
 
         Returns:
             The positions of the appended entries.
@@ -194,9 +198,9 @@ class Writing(Reading):
         if not sets or attempts < 1:
             raise ValueError("decide needs at least one set of tags and one attempt")
         found: dict[int, Entry] = {}
-        start = 0
+        start = attempt = 0
         while True:
-            attempts -= 1
+            attempt += 1
             tail = await self.tail(checked=False, timeout=timeout)
             for wanted in condition.wanted():
                 match: Match = "all" if wanted.every else "any"
@@ -206,18 +210,23 @@ class Writing(Reading):
                     elif item.kind != GapKind.TRIMMED:
                         raise no_entry(item, self.name)
             start = tail
-            decided = [*decide([found[position] for position in sorted(found)])]
+            decided = _pairs(decide([found[position] for position in sorted(found)]))
             if not decided:
                 return []
             data, tags_each = zip(*decided, strict=True)
-            after = tail - 1 if tail else None
             try:
                 return await self.append_many(
-                    data, tags_each=tags_each, unless=sets, after=after, timeout=timeout
+                    data, tags_each=tags_each, unless=sets, after=tail - 1, timeout=timeout
                 )
-            except Conflict:
-                if not attempts:
+            except Conflict as conflict:
+                if attempt == attempts:
+                    conflict.hint = (
+                        f"Other clients appended first in all {attempts} attempts. Allow more"
+                        " attempts, or let fewer clients decide at the same time."
+                    )
                     raise
+            io = self._client.io
+            await drive(io.sleep(io.random() * min(0.1, 0.001 * 2**attempt)))
 
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Reserve consecutive positions to write later, and return them.
@@ -332,3 +341,14 @@ class Writing(Reading):
         A log has up to 1,024 producers. Remove unused ones with :meth:`forget_producer`.
         """
         return await drive(self._client.exactly_once.records.producers(self._deadline(timeout)))
+
+
+def _pairs(decided: object) -> list[tuple[bytes, Tags]]:
+    """Check what the function passed to ``decide`` has returned."""
+    pairs: list[Any] = [*decided] if isinstance(decided, Iterable) else [None]
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        raise TypeError(
+            "the function passed to decide() must return pairs of data and tags, such as"
+            f" [(b'data', ['tag'])], not {decided!r:.80}"
+        )
+    return pairs
