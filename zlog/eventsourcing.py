@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from heapq import merge
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NoReturn
 from uuid import UUID
@@ -114,7 +114,10 @@ class _Recorder:
     def _search(
         self, sets: TagSets, wide: TagSets, start: int, end: int | None
     ) -> Iterator[zlog.Entry]:
-        """Read the entries that match ``sets``, in order."""
+        """Read the entries that match ``sets``, in order, up to the present tail."""
+        if end is None:
+            with _library_errors():
+                end = self.log.tail()
         searches = min(_searches(sets), _searches(wide), key=len)
         last = -1
         found = [self._entries(start, end, **each) for each in searches]
@@ -266,10 +269,7 @@ class ZlogApplicationRecorder(_Recorder, persistence.ApplicationRecorder):
     ) -> Sequence[Notification]:
         """Return up to ``limit`` events with ids from ``start`` to ``stop``."""
         first = 0 if start is None else max(0, start - inclusive_of_start)
-        # Almost every position has an event, so read no more positions than needed at first.
-        middle = first if topics else first + limit if stop is None else min(first + limit, stop)
-        parts = (self._events(*part, topics) for part in ((first, middle), (middle, stop)))
-        return [*islice(chain.from_iterable(parts), limit)]
+        return [*islice(self._events(first, stop, topics), limit)]
 
     def _events(self, start: int, end: int | None, topics: Sequence[str]) -> Iterator[Notification]:
         types = [[_tag("type", each)] for each in topics] or [[]]

@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zlog import _client
-from zlog._append.ordered import Part
+from zlog._append.ordered import NotOrdered, Part
 from zlog._append.rounds import Failed
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -358,7 +358,8 @@ class _Instruments:
             if isinstance(part.outcome, int):
                 appended += len(part.entries)
             elif isinstance(part.outcome, BaseException) and not isinstance(part.outcome, Conflict):
-                self._count_failure(part.outcome)
+                if not isinstance(part.outcome, NotOrdered):  # then it is appended in another way
+                    self._count_failure(part.outcome)
             else:
                 with self._tallies.lock:
                     self._tallies.conflicts += 1

@@ -46,6 +46,7 @@ MADE_BY_CALLS = (
 ARGUMENTS: dict[str, Any] = {
     "bytes": b"x",
     "Iterable[bytes]": [b"x"],
+    "Iterable[Collection[str]]": [["x"]],
     "int": 0,
     "Retention": zlog.Retention(),
     "type[R]": objects.Replicated,

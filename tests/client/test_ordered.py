@@ -246,3 +246,65 @@ def test_append_once_and_reserved_positions_share_the_log(log: zlog.Log) -> None
     assert log.append(b"3", expect=3) == 3
     assert log.append_once([b"1", b"2"], producer="p", sequence=1, in_order=True) == 0
     assert [data for data, _ in everything(log)] == [b"0", b"1", b"2", b"3"]
+
+
+def test_entries_that_exceed_a_request_are_sent_in_several(log: zlog.Log) -> None:
+    futures = [log.submit(b"x" * (1 << 20)) for _ in range(20)]
+    log.flush()
+    assert [future.result() for future in futures] == [*range(20)]
+    tags = [[f"{number}.{tag:0100}" for tag in range(20)] for number in range(600)]
+    assert log.append_once([b"y"] * 600, producer="p", sequence=1, tags_each=tags) == 600
+
+
+def test_idle_writer_appends_after_many_others_and_a_trim(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._append.ordered._KNOWN_SECONDS", 0.0)
+    with zlog.Log.create(memory, "orders", ordering="object") as log:
+        assert log.append(b"0") == 0
+        for number in range(130):  # the object remembers 128 writers
+            with zlog.Log.open(memory, "orders") as other:
+                other.append(b"%d" % number)
+        log.trim_to(131)
+        assert log.append(b"again", expect=131) == 131
+
+
+async def test_cancelled_sender_leaves_a_handle_that_works(faulty: FaultyStore) -> None:
+    async with await aio.Log.create(faulty, "orders", ordering="object", timeout=5) as log:
+        waiting = asyncio.ensure_future(log.append(b"0", expect=0))
+        await asyncio.sleep(0)
+        sender = log._shared._parts_sender
+        assert sender is not None
+        sender.cancel()
+        with pytest.raises(zlog.StoreTimeout, match="interrupted"):
+            await waiting
+        assert await log.append(b"1", unless=[["a"]]) in (0, 1)
+
+
+def test_interrupted_caller_takes_its_entry_back(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = log._shared
+    shared._sending_parts = True  # as if another thread sent parts
+    monkeypatch.setattr(shared, "_change", _Interrupted(shared._change))
+    with pytest.raises(KeyboardInterrupt):
+        log.append(b"interrupted", expect=0)
+    monkeypatch.undo()
+    shared._sending_parts = False
+    assert log.append(b"later", expect=0) == 0
+
+
+class _Interrupted:
+    """A condition at which each wait is interrupted."""
+
+    def __init__(self, change: threading.Condition) -> None:
+        self._change = change
+
+    def __enter__(self) -> None:
+        self._change.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._change.__exit__(None, None, None)
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt

@@ -135,7 +135,7 @@ ENROLLERS = Crowd(
     {**{f"e{n}": "enroller" for n in range(10)}, "w0": "writer", "r0": "follower", "t0": "trimmer"},
     stripe_records=200,
 )
-"""Enrolments in a log that its object orders, beside a log in use."""
+"""Enrolments in a log that its object orders, next to a log in use."""
 
 OBJECTS = Crowd(
     {
@@ -146,7 +146,7 @@ OBJECTS = Crowd(
     },
     stripe_records=2000,
 )
-"""Replicas of a space of objects, in a log of its own, beside a log in use."""
+"""Replicas of a space of objects, in a log of its own, next to a log in use."""
 
 
 def run_on_ceph(

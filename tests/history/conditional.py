@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.history.facts import Facts, Violation
 from tests.history.operations import Operation
-from zlog._append.ordered import Condition
+from zlog._append.conditions import Condition
 
 _AT_LAST = 2.0**62
 """Later than all events."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-from zlog._append.ordered import Condition
+from zlog._append.conditions import Condition
 from zlog._base.wanted import Wanted
 from zlog.entry import Entry, Gap, GapKind
 

@@ -17,7 +17,7 @@ from tests.history.operations import (
     scan_selected,
 )
 from tests.history.recorded_writer import RecordedWriter
-from zlog._append.ordered import Condition
+from zlog._append.conditions import Condition
 from zlog._base.deadline import Timeout
 from zlog._base.wanted import Match, Wanted
 from zlog._client import Tags

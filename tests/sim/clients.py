@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tests.history import History, RecordedLog
-from zlog._append.ordered import Condition
+from zlog._append.conditions import Condition
 from zlog._base.wanted import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, Conflict, CorruptEntry, Invalidated, ZlogError

@@ -35,7 +35,7 @@ _ANY_EPOCH = 2**63
 _EPOCH = slice(6, 14)
 _NUMBER = slice(33, 41)
 """Where a write has its epoch and its append number: docs/formats/wire.md."""
-_INDEXED = slice(-17, -9)
+_INDEXED = slice(-29, -21)
 """Where a header says how far the index of tags goes."""
 
 
@@ -249,8 +249,8 @@ def _condition_not_sent(self, view, parts, sent, since):  # type: ignore[no-unty
     return _request(self, view, parts, sent, since)
 
 
-async def _nothing_found(*_: object) -> bool:
-    return False
+async def _nothing_found(*_: object) -> None:
+    return None
 
 
 async def _nothing_recorded(*_: object) -> bool:
@@ -339,6 +339,7 @@ MUTANTS = {
         "an entry that comes late to a chunk of the index of tags is not added to it",
         execute=_late_not_indexed,
         shows="P20",
+        tried_first=88,
     ),
     "loose-not-selected": Mutant(
         "a select finds nothing above the last chunk of the index",
@@ -358,7 +359,7 @@ MUTANTS = {
     ),
     "ended-stripes-not-searched": _OrderedMutant(
         "a condition is not checked in the stripes that have ended",
-        patches=((OrderedAppender, "_search_ended", _nothing_found),),
+        patches=((OrderedAppender, "search_ended", _nothing_found),),
         shows="P25",
     ),
     "open-grant-not-recorded": _OrderedMutant(

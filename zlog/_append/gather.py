@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from zlog._append.ordered import Condition, OrderedAppender, Part
+from zlog._append.conditions import Condition
+from zlog._append.ordered import OrderedAppender, Part
 from zlog._append.rounds import (
     QUICK_SECONDS,
     ROUND_BYTES_MAX,
@@ -74,6 +75,7 @@ class Coalescer:
         self._change: asyncio.Future[None] | None = None
         self._policy = RoundPolicy(io.store)
         self._parts: list[tuple[Part, asyncio.Future[None]]] = []  # they wait to be sent
+        self._parts_sent: list[tuple[Part, asyncio.Future[None]]] = []
         self._parts_sender: asyncio.Task[None] | None = None
         self.append = self._gathering.append
         self.submit = self._gathering.submit
@@ -96,32 +98,43 @@ class Coalescer:
 
     async def append_together(self, entries: Sequence[NewEntry], condition: Condition) -> range:
         """Append a part together with those of other tasks, and return its positions."""
-        part = self._appender.part(entries, condition)
+        appender, deadline = self._appender, deadline_of(self._io, self._timeout)
+        part = appender.part(entries, condition)
+        await appender.search_ended(part, appender.layout.view, deadline)
         sent = self._loop.create_future()
         self._parts.append((part, sent))
         if self._parts_sender is None:
-            self._parts_sender = self._loop.create_task(self._send_parts())
+            self._begin_parts()
         await sent
-        return await self._appender.positions_of(part, deadline_of(self._io, self._timeout))
+        return await appender.positions_of(part, deadline_of(self._io, self._timeout))
 
-    async def _send_parts(self) -> None:
-        while self._parts:
-            taken, self._parts = self._parts, []
-            try:
-                deadline = deadline_of(self._io, self._timeout)
-                await self._appender.append_parts([part for part, _ in taken], deadline)
-            finally:
-                for part, sent in taken:
-                    part.outcome = interrupted() if part.outcome is None else part.outcome
-                    if not sent.done():
-                        sent.set_result(None)
-            await asyncio.sleep(0)  # so that the next appends of these tasks are sent together
-        self._parts_sender = None
-        self._send()
+    def _begin_parts(self) -> None:
+        self._parts_sent, self._parts = self._parts, []
+        deadline = deadline_of(self._io, self._timeout)
+        work = self._appender.append_parts([part for part, _ in self._parts_sent], deadline)
+        self._parts_sender = self._loop.create_task(work)
+        self._parts_sender.add_done_callback(self._parts_over)
+
+    def _parts_over(self, sender: asyncio.Task[None]) -> None:
+        error = interrupted() if sender.cancelled() else sender.exception()
+        for part, sent in self._parts_sent:
+            part.outcome = error if part.outcome is None else part.outcome
+            if not sent.done():
+                sent.set_result(None)
+        self._parts_sent, self._parts_sender = [], None
+        # This runs after the tasks of these parts, so that their next appends are sent together.
+        self._loop.call_soon(self._next_parts)
+
+    def _next_parts(self) -> None:
+        if self._parts and self._parts_sender is None:
+            self._begin_parts()
 
     async def flush(self, deadline: Deadline) -> None:
         """Wait until all appends are acknowledged or have failed."""
-        while self._under_way or len(self._gathering) or self._parts_sender is not None:
+        parts = [sent for _, sent in (*self._parts_sent, *self._parts)]
+        if parts and (await asyncio.wait(parts, timeout=deadline.remaining()))[1]:
+            raise not_confirmed()
+        while self._under_way or len(self._gathering):
             if not await self._changed(deadline):
                 raise not_confirmed()
 
@@ -325,28 +338,29 @@ class SharedAppends:
     def append_together(self, entries: Sequence[NewEntry], condition: Condition) -> range:
         """Append a part together with those of other threads, and return its positions."""
         self._begin_wait()
-        part = self._appender.part(entries, condition)
-        with self._change:
-            self._parts.append(part)
-            while part.outcome is None and self._sending_parts:
-                self._change.wait()
-            taken: list[Part] = []
-            if part.outcome is None:
-                taken, self._parts, self._sending_parts = self._parts, [], True
-        if taken:
-            self._send_parts(taken)
-        deadline = deadline_of(self._io, self._timeout)
-        return drive(self._appender.positions_of(part, deadline))
-
-    def _send_parts(self, parts: list[Part]) -> None:
+        appender, deadline = self._appender, deadline_of(self._io, self._timeout)
+        part = appender.part(entries, condition)
+        drive(appender.search_ended(part, appender.layout.view, deadline))
+        taken: list[Part] = []
         try:
-            drive(self._appender.append_parts(parts, deadline_of(self._io, self._timeout)))
+            with self._change:
+                self._parts.append(part)
+                while part.outcome is None and self._sending_parts:
+                    self._change.wait()
+                if part.outcome is None:
+                    taken, self._parts, self._sending_parts = self._parts, [], True
+            if taken:
+                drive(appender.append_parts(taken, deadline_of(self._io, self._timeout)))
         finally:
             with self._change:
-                for part in parts:
-                    part.outcome = interrupted() if part.outcome is None else part.outcome
-                self._sending_parts = False
-                self._change.notify_all()
+                if part in self._parts:  # interrupted while it waited
+                    self._parts.remove(part)
+                for each in taken:
+                    each.outcome = interrupted() if each.outcome is None else each.outcome
+                if taken:
+                    self._sending_parts = False
+                    self._change.notify_all()
+        return drive(appender.positions_of(part, deadline_of(self._io, self._timeout)))
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until all submitted entries are acknowledged or have failed."""

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zlog._append.append import Appender, Grants
-from zlog._append.rounds import Failed, again, indefinite
+from zlog._append.conditions import ALWAYS, Condition, conflict_with, conflict_with_gap
+from zlog._append.rounds import Failed, again, indefinite, not_sent
 from zlog._base.codes import Code, PartState
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
-from zlog._base.names import check_position
 from zlog._base.options import compression_of
 from zlog._base.refusals import refused_call
-from zlog._base.wanted import Wanted
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.appends import AppendPart, append_outcomes, encode_append
@@ -34,13 +33,12 @@ from zlog._native.new_entries import (
     NewEntry,
     entries_cut,
     entries_owned,
-    tags_checked,
 )
 from zlog._native.rounds import QuickRound
 from zlog._read.read import Reader
 from zlog._read.select import TagReader
 from zlog._replica.repair import answers
-from zlog.entry import Entry, Gap, GapKind
+from zlog.entry import Entry, GapKind
 from zlog.errors import (
     AppendRefused,
     BeyondTail,
@@ -50,7 +48,7 @@ from zlog.errors import (
     StoreTimeout,
     ZlogError,
 )
-from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX, UNLESS_SETS_MAX
+from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import View
 
 _PARTS_MAX = 128
@@ -62,56 +60,6 @@ _INDEFINITE = (Code.SAME_ID, Code.UNREADABLE, Code.LOST, Code.BELOW_TRIM_POINT)
 
 class NotOrdered(AppendRefused):
     """The log is not ordered by its object."""
-
-
-class Condition(NamedTuple):
-    """What must be true at the position of an append.
-
-    Attributes:
-        expect: the position that the first entry must get; None if any will do.
-        unless: sets of tags. The append conflicts with entries that have all tags of a set.
-        start: the append conflicts only with entries at or above this position.
-    """
-
-    expect: int | None = None
-    unless: tuple[tuple[str, ...], ...] = ()
-    start: int = 0
-
-    @classmethod
-    def of(
-        cls, expect: int | None, unless: Iterable[Collection[str]], after: int | None
-    ) -> Condition:
-        """Check the condition that a caller passed.
-
-        Raises:
-            InvalidTag: a tag is empty or too long, or there are too many of them.
-            TypeError: ``unless`` is a single set of tags.
-            ValueError: a position is invalid, a set is empty, or there are too many sets.
-        """
-        after = None if after == -1 else after  # the position before an empty log's tail
-        for position in (expect, after):
-            if position is not None:
-                check_position(position)
-        unless = [unless] if isinstance(unless, (str, bytes)) else [*unless]
-        if any(isinstance(tags, (str, bytes)) for tags in unless):
-            raise TypeError("unless takes a list of sets of tags, such as [('course.7', 'full')]")
-        sets = tuple(tags_checked(tags) for tags in unless)
-        if not all(sets):
-            raise ValueError("each set of tags in unless needs at least one tag")
-        if len(sets) > UNLESS_SETS_MAX:
-            raise ValueError(f"unless takes up to {UNLESS_SETS_MAX} sets of tags, not {len(sets)}")
-        if after is not None and not sets:
-            raise ValueError("after limits unless, so give both")
-        return cls(expect, sets, 0 if after is None else after + 1)
-
-    def wanted(self) -> list[Wanted]:
-        """Return the searches that find the conflicting entries. One serves all single tags."""
-        single = tuple({tags[0] for tags in self.unless if len(tags) == 1})
-        several = [Wanted(tags, every=True) for tags in self.unless if len(tags) > 1]
-        return [Wanted(single, every=False), *several] if single else several
-
-
-ALWAYS = Condition()
 
 
 class Rejected(NamedTuple):
@@ -145,8 +93,20 @@ class Part:
     """No entry from ``condition.start`` up to here conflicts."""
 
 
-_Reached = tuple[int, int]
-"""A stripe's id, and a position that its tail has reached."""
+_KNOWN_SECONDS = 5.0
+"""How long a known tail is used. An old one makes the object search for copies of a request if
+many other writers have appended since."""
+
+
+class _Known(NamedTuple):
+    """A position that a stripe's tail has reached, and when this was read."""
+
+    stripe: int
+    tail: int
+    read: float
+
+
+_NOTHING = _Known(0, 0, 0.0)
 
 Admit = Callable[[View, int, Deadline], Awaitable[bool]]
 """Called before each request with its view and a position that the tail has reached. If it returns
@@ -169,14 +129,25 @@ class OrderedAppender(Appender):
         super().__init__(layout, positions, writer, limit, number=number)
         self._reader = reader
         self.admit: Admit | None = None
-        self._known: _Reached = (0, 0)
+        self._known = _NOTHING
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
-        """See :meth:`Appender.append`. A log that is ordered by its object appends all or none."""
-        if entries and self.layout.view.ordered:
-            with contextlib.suppress(NotOrdered):  # a sequencer orders the log now
-                return [*await self.append_all(entries, deadline)]
-        return await super().append(entries, deadline)
+        """See :meth:`Appender.append`. A list that fits into one request is stored as a whole."""
+        positions: list[int] = []
+        try:
+            while len(positions) < len(entries) and self.layout.view.ordered:
+                start = len(positions)
+                end = entries_cut(entries, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
+                with contextlib.suppress(NotOrdered):  # a sequencer orders the log now
+                    positions += await self.append_all(entries[start:end], deadline)
+            if len(positions) < len(entries):
+                rest = entries[len(positions) :] if positions else entries
+                positions += await super().append(rest, deadline)
+        except ZlogError as error:
+            known = (*positions, *error.positions)
+            error.positions = (*known, *[None] * (len(entries) - len(known)))
+            raise
+        return positions
 
     async def append_round(
         self,
@@ -230,13 +201,25 @@ class OrderedAppender(Appender):
         return Part(entries, condition)
 
     async def append_parts(self, parts: Sequence[Part], deadline: Deadline) -> None:
-        """Append parts, and set the outcome of each."""
+        """Append parts, and set the outcome of each.
+
+        Undecided parts are sent to the same object until it refuses them. Otherwise, a copy of an
+        earlier request could still be stored there.
+        """
         waiting = [*parts]
-        reached = (0, 0)
+        view: View | None = None
+        since = 0
         try:
             while waiting:
-                waiting, reached = await self._step(waiting, reached, deadline)
+                if view is None:
+                    view, since = await self._begin(waiting, deadline)
+                elif self.admit is None or await self.admit(view, since, deadline):
+                    view, since = await self._send(view, waiting, since, deadline)
+                else:
+                    view = None
+                waiting = [part for part in waiting if part.outcome is None]
         except ZlogError as error:
+            self._known = _NOTHING
             if isinstance(error, StoreTimeout):
                 await explain(self.layout.io, error)
             for part in waiting:
@@ -254,27 +237,29 @@ class OrderedAppender(Appender):
         assert outcome is not None
         return range(outcome, outcome + len(part.entries))
 
-    async def _step(
-        self, waiting: list[Part], reached: _Reached, deadline: Deadline
-    ) -> tuple[list[Part], _Reached]:
-        """Send one request. Returns the parts that are not decided yet.
-
-        Copies of earlier requests with these parts are not below ``reached``.
-        """
-        layout = self.layout
+    async def _begin(self, waiting: Sequence[Part], deadline: Deadline) -> tuple[View, int]:
+        """Return the newest view, and a position that the tail of its live stripe has reached."""
         if self.rolls.alert:
             await self.rolls.act(deadline)
         await self._reader.positions.check_appendable(deadline)
-        view = layout.view
+        view = self.layout.view
         self._check_ordered(view)
-        if await self._search_ended(view, waiting):
-            return [part for part in waiting if part.outcome is None], reached
-        live = view.live_stripe.id
-        stripe, since = reached if reached[0] == live else self._known
-        if stripe != live:
-            since = await self._tail(view, deadline)
-        if self.admit is not None and not await self.admit(view, since, deadline):
-            return waiting, reached
+        for part in waiting:
+            await self.search_ended(part, view, deadline)
+        known, now = self._known, self.layout.io.monotonic()
+        if known.stripe == view.live_stripe.id and now < known.read + _KNOWN_SECONDS:
+            return view, known.tail
+        return view, await self._tail(view, deadline)
+
+    async def _send(
+        self, view: View, waiting: Sequence[Part], since: int, deadline: Deadline
+    ) -> tuple[View | None, int]:
+        """Send one request with the first parts.
+
+        ``since`` is a position; no copy of an earlier request with these parts is below it. Returns
+        the arguments of the next request, whose view is None if the object refuses the epoch.
+        """
+        layout = self.layout
         sent = self._fitting(waiting)
         parts = [_encodable(part, view) for part in sent]
         ref = view.object_at(view.live_stripe, 0)
@@ -283,9 +268,9 @@ class OrderedAppender(Appender):
         [reply] = await answers(layout.io, [call], replies, deadline)
         if reply.code != Code.OK:
             await self._refused(view, ref.name, reply, deadline)
-            return waiting, (live, since)
+            return None, since
         decided = messages.append_reply(reply.payload)
-        self._known = reached = live, decided.since
+        self._known = _Known(view.live_stripe.id, decided.since, layout.io.monotonic())
         if decided.stored:
             self.rolls.note(view, [reply], decided.tail)
             layout.head.announce()
@@ -296,9 +281,9 @@ class OrderedAppender(Appender):
                 part.outcome = Rejected(position, decided.tail)
             else:
                 part.searched = max(part.searched, position)
-        return [part for part in waiting if part.outcome is None], reached
+        return view, decided.since
 
-    def _fitting(self, waiting: list[Part]) -> list[Part]:
+    def _fitting(self, waiting: Sequence[Part]) -> list[Part]:
         """Return the first parts, as many as fit into one request."""
         entries: list[NewEntry] = []
         sent: list[Part] = []
@@ -339,16 +324,19 @@ class OrderedAppender(Appender):
             error = refused_call(reply.code, "append", name)
             raise indefinite(error, reply) if reply.code in _INDEFINITE else error
 
-    async def _search_ended(self, view: View, parts: Sequence[Part]) -> bool:
-        """Check conditions in the stripes that have ended. Returns whether a part conflicts."""
-        start, conflicts = view.live_stripe.start, False
-        for part in parts:
-            begin = max(part.condition.start, part.searched)
-            if part.condition.unless and begin < start:
-                part.outcome = await self._find(part.condition, begin, start)
+    async def search_ended(self, part: Part, view: View, deadline: Deadline) -> None:
+        """Check a part's condition in the stripes that have ended in ``view``.
+
+        Sets the outcome if the part conflicts, or if the stripes cannot be searched.
+        """
+        start = view.live_stripe.start
+        begin = max(part.condition.start, part.searched)
+        if part.condition.unless and begin < start and part.outcome is None:
+            try:
+                part.outcome = await self._find(part.condition, begin, start, deadline)
                 part.searched = start
-                conflicts = conflicts or part.outcome is not None
-        return conflicts
+            except ZlogError as error:
+                part.outcome = error
 
     async def _conflict(
         self, condition: Condition, position: int, tail: int, deadline: Deadline
@@ -367,21 +355,25 @@ class OrderedAppender(Appender):
         with contextlib.suppress(ZlogError):
             found = (await self._reader.read([position], deadline))[position]
             if isinstance(found, Entry):
-                return _conflict_with(log, found)
-            return _hidden(log, found, position)
+                return conflict_with(log, found)
+            return conflict_with_gap(log, found, position)
         return Conflict(f"log {log!r}: position {position} conflicts", position=position)
 
-    async def _find(self, condition: Condition, start: int, end: int) -> Conflict | None:
+    async def _find(
+        self, condition: Condition, start: int, end: int, deadline: Deadline
+    ) -> Conflict | None:
         """Return a conflict of a condition in ``[start, end)``, if there is one."""
         log = self.layout.view.log
         for wanted in condition.wanted():
             reader = TagReader(self._reader, wanted, start, ...)
             while reader.position < end:
+                if deadline.expired:
+                    raise not_sent("its condition was not checked in time")
                 for item in await reader.next(end):
                     if isinstance(item, Entry):
-                        return _conflict_with(log, item)
+                        return conflict_with(log, item)
                     if item.kind != GapKind.TRIMMED or condition.start:
-                        return _hidden(log, item, item.end - 1)
+                        return conflict_with_gap(log, item, item.end - 1)
         return None
 
     async def _tail(self, view: View, deadline: Deadline) -> int:
@@ -411,24 +403,3 @@ def _encodable(part: Part, view: View) -> AppendPart:
     if start or part.searched > view.live_stripe.start:
         start = max(start, part.searched)  # from 0 on, the object ignores trimmed entries
     return AppendPart(part.number, len(part.entries), expect, start, unless)
-
-
-def _conflict_with(log: str, entry: Entry) -> Conflict:
-    tags = f"the tag{'s' * (len(entry.tags) > 1)} {', '.join(entry.tags)}"
-    return Conflict(
-        f"log {log!r} has an entry with {tags} at position {entry.position}",
-        position=entry.position,
-        tags=entry.tags,
-    )
-
-
-def _hidden(log: str, gap: Gap, position: int) -> Conflict:
-    hint = None
-    if gap.kind is GapKind.TRIMMED:
-        hint = "Read the log from its trim point on, and pass the last position that you have read."
-    return Conflict(
-        f"log {log!r}: position {position}, which is {gap.kind.value}, may have had an entry that"
-        " conflicts",
-        position=position,
-        hint=hint,
-    )

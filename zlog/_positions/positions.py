@@ -140,7 +140,7 @@ class Positions:
         recorded a tail floor.
         """
         view = self.layout.view
-        known = self._handed_out if view.ordered else max(self._handed_out, view.tail_floor)
+        known = self._handed_out if view.ordered else view.tail_floor
         if end is not None and end <= known and view.writer is None:
             return end
         tail = await self.tail(deadline)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
+from zlog._append.conditions import ALWAYS, Condition
 from zlog._append.gather import Coalescer
-from zlog._append.ordered import ALWAYS, Condition, NotOrdered
+from zlog._append.ordered import NotOrdered
 from zlog._append.producer_records import Producer, SequenceKey
 from zlog._base.deadline import Timeout
 from zlog._base.wanted import Match
