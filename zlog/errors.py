@@ -165,7 +165,8 @@ class AppendRefused(ZlogError):
     """The log refuses appends from this client.
 
     The log is read-only, belongs to another exclusive writer, or is a mirror of another log. Or the
-    client asked to be the exclusive writer of a log that is ordered by its object.
+    append has a condition, but a sequencer orders the log. Or the client asked to be the exclusive
+    writer of a log that is ordered by its object.
     """
 
     hint = (

@@ -18,7 +18,7 @@ from zlog._native.new_entries import NewEntry, with_tags
 from zlog._read.items import no_entry
 from zlog.aio._reading import Reading
 from zlog.entry import Entry, GapKind
-from zlog.errors import Conflict
+from zlog.errors import AppendRefused, Conflict
 
 
 class Writing(Reading):
@@ -81,10 +81,15 @@ class Writing(Reading):
         self, entries: Sequence[NewEntry], condition: Condition, timeout: Timeout
     ) -> range:
         """Append all entries or none, at consecutive positions."""
-        if timeout is ...:
-            return await self._shared.append_together(entries, condition)
-        work = self._client.appender.append_all(entries, self._deadline(timeout), condition)
-        return await drive(work)
+        try:
+            if timeout is ...:
+                return await self._shared.append_together(entries, condition)
+            work = self._client.appender.append_all(entries, self._deadline(timeout), condition)
+            return await drive(work)
+        except NotOrdered as error:
+            if condition is ALWAYS:
+                raise
+            raise AppendRefused(str(error), hint=error.hint) from None
 
     async def submit(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
