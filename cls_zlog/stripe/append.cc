@@ -170,9 +170,8 @@ class Append {
   int check_conditions() {
     for (uint32_t i = 0; i < parts_.size(); i++) {
       const AppendPart& part = request_.parts[i];
-      if (part.expect && (*part.expect < tail_ || (i == 0 && *part.expect != tail_))) {
-        conditions_.note(i, tail_);
-      } else if (!part.unless.empty() && part.start > tail_) {  // above what anyone has read
+      const bool unread = !part.unless.empty() && part.start > tail_;
+      if (unread || (part.expect && (*part.expect < tail_ || (i == 0 && *part.expect != tail_)))) {
         conditions_.note(i, tail_);
       } else if (!part.unless.empty() && part.start > 0 && part.start < header_.trim_point) {
         conditions_.note(i, header_.trim_point - 1);

@@ -40,7 +40,7 @@ inline void note_appender(Header* header, std::string_view writer, const Appende
   if (const auto known = find_appender(*header, writer)) {
     noted.number = std::max(noted.number, known->number);
     rows.erase(row_of(rows, writer), limits::appender_bytes);
-  } else if (rows.size() == limits::appenders_max * limits::appender_bytes) {
+  } else if (rows.size() == size_t{limits::appenders_max} * limits::appender_bytes) {
     const auto position = wire::load<uint64_t>(rows.data() + writer.size() + sizeof(uint64_t));
     header->appenders_floor = std::max(header->appenders_floor, end_of(position, 1));
     rows.erase(0, limits::appender_bytes);

@@ -94,6 +94,7 @@ int Conditions::look_through(const Segment& segment) {
 // the records of all candidates are read. Clears `sound` if the chunk cannot be used.
 int Conditions::look_up(const Segment& segment, bool* sound) {
   std::vector<std::string> names;
+  names.reserve(id_of_.size());
   for (const auto& [name, id] : id_of_) names.push_back(name);
   TagLocations locations;
   *sound = true;

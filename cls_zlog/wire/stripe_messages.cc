@@ -28,7 +28,7 @@ bool SentEntries::take_data(std::string_view behind) {
 // The numbers must ascend, so that the last one is the highest. A block whose entries belong to
 // several parts could not be stored for one of them alone.
 bool AppendRequest::valid() const {
-  if (ends.size() > limits::entries_max || !SentEntries::valid()) return false;
+  if (ends.size() > limits::entries_max || !tags_valid()) return false;
   for (uint32_t i = 1; i < numbers.size(); i++) {
     if (numbers[i] <= numbers[i - 1]) return false;
   }

@@ -173,7 +173,9 @@ struct SentEntries {
   Tags tags;
   std::string_view data;
 
-  bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(ends.size()); }
+  bool tags_valid() const {
+    return tags.ids.size() <= limits::tag_ids_max && tags.valid(ends.size());
+  }
 
   // Takes the bytes that follow the frame: up to padding_bytes_max zeros, and then the data.
   // Returns false if they are malformed.
@@ -205,6 +207,7 @@ struct WriteRequest : SentEntries {
     v("blocks", blocks, at_most(limits::entries_max).since(2));
     tags.each(v, runs.count(), 3);
   }
+  bool valid() const { return tags_valid(); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 };
 

@@ -93,6 +93,7 @@ class _Cache:
         self._lock = Mutex()
         self._slots = threading.Semaphore(_READS_MAX)
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
+        self._drops = [0] * _LOCKS  # how often segments with each lock were dropped
         self._parts: OrderedDict[_Key, tuple[Part, int, float]] = OrderedDict()
         self._bytes = 0
 
@@ -106,11 +107,17 @@ class _Cache:
                     return part
         return None
 
-    def put(self, key: _Key, part: Part, size: int) -> None:
-        """Add a segment, and drop those that were not used for the longest time."""
+    def put(self, key: _Key, part: Part, size: int, drops: int) -> None:
+        """Add a segment, and drop those that were not used for the longest time.
+
+        Does nothing if the segment was dropped while it was read, because the file may have changed
+        since.
+        """
         until = time.monotonic() + _RETRY_SECONDS if part.problem else math.inf
-        self.drop(key)
         with self._lock:
+            if self._drops[_lock_of(key)] != drops:
+                return
+            self._remove(key)
             self._parts[key] = (part, size, until)
             self._bytes += size
             while self._bytes > _CACHE_BYTES and len(self._parts) > 1:
@@ -120,27 +127,37 @@ class _Cache:
     def drop(self, key: _Key) -> None:
         """Drop a segment, so that its file is read again."""
         with self._lock:
-            _, size, _ = self._parts.pop(key, (None, 0, 0.0))
-            self._bytes -= size
+            self._drops[_lock_of(key)] += 1
+            self._remove(key)
+
+    def _remove(self, key: _Key) -> None:
+        _, size, _ = self._parts.pop(key, (None, 0, 0.0))
+        self._bytes -= size
 
     def load(
         self, stripe: Stripe, file: StripeFile, number: int, form: Form, seconds: float
     ) -> Part:
         """Return a segment, after reading it if it is not in the cache. This blocks."""
-        lock = self._reading[hash((file.url, number)) % _LOCKS]
+        which = _lock_of((file.url, number, form))
+        lock = self._reading[which]
         if not lock.acquire(timeout=seconds):
             raise OSError(errno.EAGAIN, _NO_ANSWER)
         try:
             if (part := self.get(file, number, form)) is None:  # another thread may have read it
+                drops = self._drops[which]
                 with self._slots:
                     part = _read(stripe, file, number, form)
                 form = "objects" if part.problem else form
                 start, end = file.bounds(number)
                 size = file.segments[number].bytes + _POSITION_BYTES * (end - start)
-                self.put((file.url, number, form), part, 0 if part.problem else size)
+                self.put((file.url, number, form), part, 0 if part.problem else size, drops)
             return part
         finally:
             lock.release()
+
+
+def _lock_of(key: _Key) -> int:
+    return hash(key[:2]) % _LOCKS
 
 
 _cache = _Cache()
