@@ -14,10 +14,7 @@ from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 from .newer import Changes, change
 
-_TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
-    v("indexed", indexed, wire::position_or_end().since(6));
-    v("unindexed_tags", unindexed_tags, wire::any().since(6));
-    v("unindexed_records", unindexed_records, wire::any().since(6));
+_LAST_FIELD = """    v("appenders_floor", appenders_floor, wire::position_or_end().since(8).heed());
 """
 _GAVE_UP_VERSIONS = """    if (kind == RecordKind::kGaveUp) return {kVersion, 5};
     if (sparse()) return {"""
@@ -29,7 +26,7 @@ _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 CHANGES: Changes = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
-        (_TAGS_FIELDS, _TAGS_FIELDS + '    v("appends", appends, any().since(7));\n'),
+        (_LAST_FIELD, _LAST_FIELD + '    v("appends", appends, any().since(9));\n'),
     ],
     "wire/stripe_messages.h": [
         ("struct EpochRequest {\n", "struct EpochRequest {\n  bool verbose = false;\n"),
@@ -57,7 +54,7 @@ CHANGES: Changes = {
     "stripe/layout.cc": [
         ("  record.kind = RecordKind::kFill;\n", f"  {_GAVE_UP}"),
     ],
-    "stripe/write.cc": [
+    "stripe/new_entries.cc": [
         (_USED, _USED + "    header->appends += end - begin;\n"),
     ],
 }
