@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zlog._append.append import Appender, Grants
 from zlog._append.conditions import ALWAYS, Condition, conflict_with, conflict_with_gap
@@ -114,7 +114,10 @@ False, there is a newer view."""
 
 
 class OrderedAppender(Appender):
-    """An appender that also appends to logs that are ordered by their object."""
+    """An appender that also appends to logs that are ordered by their object.
+
+    Its methods return coroutines of :class:`Appender` as they are, because a wrapper takes time.
+    """
 
     def __init__(
         self,
@@ -131,8 +134,15 @@ class OrderedAppender(Appender):
         self.admit: Admit | None = None
         self._known = _NOTHING
 
-    async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
+    def append(
+        self, entries: Sequence[NewEntry], deadline: Deadline
+    ) -> Coroutine[Any, Any, list[int]]:
         """See :meth:`Appender.append`. A list that fits into one request is stored as a whole."""
+        if self.layout.view.ordered:
+            return self._append_cut(entries, deadline)
+        return super().append(entries, deadline)
+
+    async def _append_cut(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         positions: list[int] = []
         try:
             while len(positions) < len(entries) and self.layout.view.ordered:
@@ -149,23 +159,28 @@ class OrderedAppender(Appender):
             raise
         return positions
 
-    async def append_round(
+    def append_round(
         self,
         entries: Sequence[NewEntry],
         start: int,
         end: int,
         deadline: Deadline,
         begun: QuickRound | None = None,
-    ) -> Sequence[int] | Failed:
+    ) -> Coroutine[Any, Any, Sequence[int] | Failed]:
         """See :meth:`Appender.append_round`."""
         if begun is None and self.layout.view.ordered:
-            try:
-                return await self.append_all(entries[start:end], deadline)
-            except NotOrdered:  # a sequencer orders the log now
-                pass
-            except ZlogError as error:
-                return Failed(error, (None,) * (end - start))
-        return await super().append_round(entries, start, end, deadline, begun)
+            return self._append_round(entries, start, end, deadline)
+        return super().append_round(entries, start, end, deadline, begun)
+
+    async def _append_round(
+        self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
+    ) -> Sequence[int] | Failed:
+        try:
+            return await self.append_all(entries[start:end], deadline)
+        except NotOrdered:  # a sequencer orders the log now
+            return await super().append_round(entries, start, end, deadline)
+        except ZlogError as error:
+            return Failed(error, (None,) * (end - start))
 
     def quick_ended(self, entries: int, took: float, error: BaseException | None) -> None:
         """Do nothing. Metrics replace this, which is called after each round without a task."""
