@@ -132,7 +132,7 @@ class _Recorder:
     ) -> list[int]:
         """Append entries unless an entry at or above the position ``after`` matches ``sets``."""
         if all(sets) and len(sets) <= UNLESS_SETS_MAX:
-            last = after - 1 if after and sets else None
+            last = after - 1 if sets else None
             return self.log.append_many(data, tags_each=tags, unless=sets, after=last)
         while True:  # search, and append unless there are newer entries
             tail = self.log.tail()

@@ -145,11 +145,11 @@ class LogPort(abc.ABC):
         data: bytes,
         tags: Sequence[str],
         unless: Sequence[Sequence[str]] = (),
-        start: int = 0,
+        after: int | None = None,
     ) -> int:
         """Append an entry and return its position. Concurrent calls are sent together.
 
-        With ``unless``, raise Conflict if an entry at or above ``start`` has all tags of a set.
+        With ``unless``, raise Conflict if an entry above ``after`` has all tags of a set.
         """
 
     @property
@@ -309,10 +309,9 @@ class ThreadPort(LogPort):
         data: bytes,
         tags: Sequence[str],
         unless: Sequence[Sequence[str]] = (),
-        start: int = 0,
+        after: int | None = None,
     ) -> int:
         """See :meth:`LogPort.append`."""
-        after = start - 1 if unless and start else None
         return self._log.append(data, tags=tags, unless=unless, after=after)
 
     def event(self) -> Event:
@@ -357,10 +356,9 @@ class AsyncioPort(LogPort):
         data: bytes,
         tags: Sequence[str],
         unless: Sequence[Sequence[str]] = (),
-        start: int = 0,
+        after: int | None = None,
     ) -> int:
         """See :meth:`LogPort.append`."""
-        after = start - 1 if unless and start else None
         return await self._log.append(data, tags=tags, unless=unless, after=after)
 
     def event(self) -> Event:

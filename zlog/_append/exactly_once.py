@@ -196,8 +196,9 @@ class _Attempt:
 
         Returns False if there is a newer view.
         """
-        ids = self._key, self._incarnation, self._number
-        if await self._records.open(*ids, view, tail, deadline):
+        ids, positions = (self._key, self._incarnation, self._number), range(tail, tail + 1)
+        granted = await self._records.grant(*ids, view, positions, deadline, opened=True)
+        if granted is not None:
             return True
         await self._layout.advance(view, deadline)
         return False

@@ -101,11 +101,12 @@ class Coalescer:
         appender, deadline = self._appender, deadline_of(self._io, self._timeout)
         part = appender.part(entries, condition)
         await appender.search_ended(part, appender.layout.view, deadline)
-        sent = self._loop.create_future()
-        self._parts.append((part, sent))
-        if self._parts_sender is None:
-            self._begin_parts()
-        await sent
+        if part.outcome is None:
+            sent = self._loop.create_future()
+            self._parts.append((part, sent))
+            if self._parts_sender is None:
+                self._begin_parts()
+            await sent
         return await appender.positions_of(part, deadline_of(self._io, self._timeout))
 
     def _begin_parts(self) -> None:

@@ -110,7 +110,7 @@ class ProducerRecords:
     async def granted(
         self, key: SequenceKey, incarnation: int, deadline: Deadline
     ) -> tuple[list[range], int | None]:
-        """Return all granted positions, and the lowest position passed to :meth:`open`, if any.
+        """Return all granted positions, and the lowest one of an open grant, if any.
 
         Raises SequenceSuperseded if the sequence is complete.
         """
@@ -124,42 +124,7 @@ class ProducerRecords:
         grants = [range(each.first, each.first + each.count) for each in part.grants]
         return grants, part.open_from - 1 if part.open_from else None
 
-    async def open(
-        self,
-        key: SequenceKey,
-        incarnation: int,
-        attempt: int,
-        view: View,
-        position: int,
-        deadline: Deadline,
-    ) -> bool:
-        """Record in the head that an attempt may append at or above a position, in ``view``.
-
-        Returns False if the caller must repeat this in a newer view. Raises SequenceSuperseded as
-        :meth:`grant` does.
-        """
-        positions = range(position, position + 1)
-        opened = self._grant(key, incarnation, attempt, view, positions, deadline, opened=True)
-        return await opened is not None
-
     async def grant(
-        self,
-        key: SequenceKey,
-        incarnation: int,
-        attempt: int,
-        view: View,
-        positions: range,
-        deadline: Deadline,
-    ) -> int | None:
-        """Record the positions granted to an attempt in the head, before any of them is written.
-
-        Returns the first position, which the head chooses if the log has no sequencer. Returns None
-        if the caller must repeat the grant in a newer view. Raises SequenceSuperseded if a newer
-        attempt has begun, or if the sequence number is complete.
-        """
-        return await self._grant(key, incarnation, attempt, view, positions, deadline)
-
-    async def _grant(
         self,
         key: SequenceKey,
         incarnation: int,
@@ -170,6 +135,15 @@ class ProducerRecords:
         *,
         opened: bool = False,
     ) -> int | None:
+        """Record the positions granted to an attempt in the head, before any of them is written.
+
+        Returns the first position, which the head chooses if the log has no sequencer. Returns None
+        if the caller must repeat the grant in a newer view. Raises SequenceSuperseded if a newer
+        attempt has begun, or if the sequence number is complete.
+
+        If ``opened`` is set, no position is granted: the head records that the attempt may append
+        at or above the first one in the epoch of ``view``.
+        """
         request = messages.delivery_grant(
             self._log_id,
             *key,

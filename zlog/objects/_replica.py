@@ -337,7 +337,8 @@ class Replica(ProcessBound):
             if pending.outcome is not None:
                 return None
             try:
-                return await self.port.append(data, self._tags_of(ops), unless, machine.position)
+                tags, after = self._tags_of(ops), machine.position - 1
+                return await self.port.append(data, tags, unless, after)
             except Conflict as error:
                 await self.play_to(error.position + 1)
         return await self.port.append(data, self._tags_of(ops))
