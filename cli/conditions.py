@@ -9,10 +9,12 @@ from typing import TypedDict
 
 import click
 
-from zlog import AppendRefused, Log, ZlogError
+from zlog import AppendRefused, Conflict, Log, ZlogError
 from zlog.cli.batches import tags_each
 from zlog.cli.input import BadInput
+from zlog.cli.output import Output
 from zlog.cli.parameters import POSITION, together
+from zlog.cli.render import to_json
 from zlog.cli.tags import tag_option
 from zlog.cli.tally import Tally
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
@@ -48,8 +50,13 @@ condition_options = together(
         metavar="POSITION",
         help="With --unless-tag, ignore entries up to this position, which you have read.",
     ),
+    click.option(
+        "--result-json",
+        is_flag=True,
+        help="Print the positions, or the conflict, as a JSON object. Implies --atomic.",
+    ),
 )
-"""The options pass ``atomic``, ``expect``, ``unless`` and ``after``."""
+"""The options pass ``atomic``, ``expect``, ``unless``, ``after`` and ``result_json``."""
 
 
 @dataclass
@@ -60,6 +67,7 @@ class AtomicAppends(AbstractContextManager["AtomicAppends", None]):
         condition: the condition under which they are appended.
         tally: counts the entries that are in the log.
         show: a function that prints the positions, or None.
+        result: where the result is printed as JSON, or None.
     """
 
     log: Log
@@ -67,6 +75,7 @@ class AtomicAppends(AbstractContextManager["AtomicAppends", None]):
     condition: Condition
     tally: Tally
     show: Callable[[Sequence[int]], None] | None
+    result: Output | None
     entries: list[bytes] = field(default_factory=list)
     size: int = 0
 
@@ -95,10 +104,17 @@ class AtomicAppends(AbstractContextManager["AtomicAppends", None]):
         except ZlogError as error:
             self.tally.sent(0)
             self.tally.failed(error)
+            if isinstance(error, Conflict):
+                self._print({"conflict": {"position": error.position, "tags": error.tags}})
             raise
         self.tally.acknowledged(positions)
+        self._print({"positions": positions})
         if self.show is not None:
             self.show(positions)
+
+    def _print(self, result: object) -> None:
+        if self.result is not None:
+            self.result.line(to_json(result))
 
 
 def check_atomic(log: Log) -> None:

@@ -144,6 +144,7 @@ def append(
     expect: int | None,
     unless: tuple[str, ...],
     after: int | None,
+    result_json: bool,
     exclusive: bool,
     name: str | None,
     keep: bool,
@@ -165,7 +166,8 @@ def append(
 
     With --atomic, --expect or --unless-tag, all entries of the input are appended together, or none
     of them. The log must be ordered by its object (`zlog create --ordering object`). If the
-    condition does not hold, nothing is appended, and the exit code is 11.
+    condition does not hold, nothing is appended, and the exit code is 11. --result-json prints
+    {"positions": [...]} or {"conflict": {"position": ..., "tags": [...]}}.
 
     With --spool, an entry is acknowledged once it is in the log or in the directory. At its end,
     the command reports the entries that are still in the directory, and `zlog forward` delivers
@@ -178,13 +180,16 @@ def append(
         raise click.UsageError("--name and --keep need --exclusive")
     if spool is None and (spool_always, spool_full, spool_bytes) != _SPOOL_DEFAULTS:
         raise click.UsageError("--spool-always, --spool-full and --spool-bytes need --spool")
-    atomic = atomic or expect is not None or bool(unless)
+    atomic = atomic or result_json or expect is not None or bool(unless)
     if after is not None and not unless:
         raise click.UsageError("--after needs --unless-tag")
     if atomic and (exclusive or spool is not None):
         raise click.UsageError(
-            "--atomic, --expect and --unless-tag cannot be combined with --exclusive or --spool"
+            "--atomic, --expect, --unless-tag and --result-json cannot be combined with"
+            " --exclusive or --spool"
         )
+    if result_json and positions:
+        raise click.UsageError("--result-json cannot be combined with --positions")
     if spool is not None and (exclusive or positions):
         raise click.UsageError("--spool cannot be combined with --exclusive or --positions")
     if whole and (null or keep_newline or as_json):
@@ -222,7 +227,7 @@ def append(
         if atomic and isinstance(opened, Log):
             check_atomic(opened)
         texts = _texts(messages, entry_bytes)
-        if positions:
+        if positions or result_json:
             out.check()
         paths = () if texts else files or ("-",)
         _check_readable(paths, log)
@@ -237,7 +242,7 @@ def append(
             if isinstance(opened, Spool)
             else ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
             if exclusive
-            else AtomicAppends(opened, tags, condition, tally, show)
+            else AtomicAppends(opened, tags, condition, tally, show, out if result_json else None)
             if atomic
             else _Appends(opened, tags, tally, show)
         ) as appends:

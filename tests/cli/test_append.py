@@ -307,3 +307,15 @@ def test_invalid_tag_is_reported(inside: Inside) -> None:
         assert result.code == 1
         assert "stdin, line 1: " in result.err
     assert inside.ok("read", "orders") == b""
+
+
+def test_conditional_append_prints_its_result_as_json(inside: Inside) -> None:
+    inside.ok("create", "seats", "--ordering", "object")
+    take = ["append", "seats", "--tag", "seat.7", "--unless-tag", "seat.7", "--result-json"]
+    assert json.loads(inside.ok(*take, "-m", "Ada", "-m", "Bob")) == {"positions": [0, 1]}
+    refused = inside(*take, "-m", "Eve")
+    assert (refused.code, json.loads(refused.out)) == (
+        11,
+        {"conflict": {"position": 0, "tags": ["seat.7"]}},
+    )
+    assert inside.ok("read", "seats") == b"Ada\nBob\n"
