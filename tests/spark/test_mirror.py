@@ -120,7 +120,8 @@ def test_queries_survive_the_loss_of_the_store(
     pipeline.run(mirror, continueOnMirror=True)
     assert Counter(data_of(mirror.read_range())) == Counter(b"%d" % n for n in range(400))
     read = Counter(pipeline.positions())
-    assert [read[p] for p in range(part)] == [1] * part
+    kept = [each.position for each in mirror.read_range(0, part) if isinstance(each, zlog.Entry)]
+    assert [read[p] for p in kept] == [1] * len(kept)
     assert {*range(tail, mirror.tail())} <= read.keys()
     with zlog.connect((tmp_path / "gone").as_uri()) as gone:
         old = zlog.Log.open(gone, "orders")
