@@ -103,14 +103,15 @@ async def test_task_keeps_its_context(log: aio.Log) -> None:
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_tasks_resume_in_call_order(log: aio.Log) -> None:
+async def test_tasks_resume_in_call_order(faulty: FaultyStore) -> None:
     order: list[int] = []
 
     async def append(number: int) -> None:
         await log.append(b"x")
         order.append(number)
 
-    await asyncio.gather(*(append(i) for i in range(5000)))
+    async with await aio.Log.create(faulty, "orders") as log:
+        await asyncio.gather(*(append(i) for i in range(5000)))
     assert order == list(range(5000))
 
 
