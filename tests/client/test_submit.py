@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import errno
+import gc
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import Queue
 
 import pytest
@@ -110,3 +114,52 @@ def test_task_gets_futures() -> None:
                 assert all(isinstance(future.exception(), StoreTimeout) for future in lost)
 
     run_virtually(work())
+
+
+def test_future_of_a_task_is_like_one_of_asyncio() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="no name")
+    called: list[object] = []
+
+    def call(what: str, future: asyncio.Future[int]) -> None:
+        called.append((what, future.result(), name.get()))
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: called.append(context["exception"]))
+        with zlog.connect("mem://") as memory:
+            store = FaultyStore(memory)
+            async with aio.Log.create(store, "orders", timeout=1) as log:
+                first = await log.submit(b"0")
+                with pytest.raises(asyncio.InvalidStateError):
+                    first.result()
+                unwanted = partial(call, "unwanted")
+                for what in (unwanted, partial(call, "one"), unwanted, partial(call, "two")):
+                    first.add_done_callback(what)
+                name.set("later")
+                assert first.remove_done_callback(unwanted) == 2
+                assert asyncio.isfuture(first)
+                assert first.get_loop() is loop
+                both = [asyncio.create_task(asyncio.wait_for(first, 5)) for _ in range(2)]
+                assert await asyncio.gather(first, asyncio.shield(first), *both) == [0] * 4
+                assert await first == 0
+                assert first.exception() is None
+                first.add_done_callback(partial(call, "late"))
+                await asyncio.sleep(0.01)
+                at_first = [("one", 0, "no name"), ("two", 0, "no name")]
+                assert called == [*at_first, ("late", 0, "later")]
+                cancelled = await log.submit(b"cancelled")
+                waiting = asyncio.gather(cancelled)
+                assert cancelled.cancel("enough")
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+                assert cancelled.cancelled()
+                assert not cancelled.cancel()
+                store.plan = on("write", Fate(effect=None, error=errno.EIO))
+                seen, _ = await log.submit(b"1"), await log.submit(b"2")
+                with pytest.raises(zlog.ZlogError):
+                    await seen
+                called.clear()
+
+    asyncio.run(work())
+    gc.collect()
+    assert [isinstance(each, zlog.ZlogError) for each in called] == [True]

@@ -13,6 +13,7 @@ from cpython.ref cimport Py_INCREF
 
 from zlog._native.clock cimport monotonic_seconds
 from zlog._native.new_entries cimport TAG_NAMES_BYTES_MAX, EntryLimit, Tagged, tags_size
+from zlog._native.submitted cimport Submitted
 
 import asyncio
 import contextvars
@@ -66,7 +67,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
     cdef bint blocking
     cdef object callback
     cdef object context
-    cdef object future  # of a submitted entry, which no task awaits
+    cdef Submitted future  # of a submitted entry, which no task awaits
     cdef object position
     cdef object error
 
@@ -146,15 +147,12 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
     cdef int complete(self, position, error) except -1:
         self.state, self.position, self.error = COMPLETED, position, error
-        if self.future is not None and not self.future.done():
-            if error is None:
-                self.future.set_result(position)
-            else:
-                self.future.set_exception(error)
+        if self.future is not None:
+            self.future.complete(position, error)
         return 0
 
-    cdef bint wanted(self) except -1:
-        return self.state == SUBMITTED and (self.future is None or not self.future.cancelled())
+    cdef bint wanted(self) noexcept:
+        return self.state == SUBMITTED and (self.future is None or not self.future.over)
 
     cdef int end(self) except -1:
         self.state = OVER
@@ -255,7 +253,8 @@ cdef class Gathering:
         cdef Append append = Append.__new__(Append)
         append.data, append.state = data, OVER  # stays so if this fails
         self.enter(append)
-        append.state, append.future = SUBMITTED, self.loop.create_future()
+        append.state, append.future = SUBMITTED, Submitted.__new__(Submitted)
+        append.future.loop = self.loop
         return append.future
 
     @property

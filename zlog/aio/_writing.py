@@ -97,7 +97,8 @@ class Writing(Reading):
         """Submit an entry, and return a future of its position.
 
         Submitted entries are sent together. This takes less time than concurrent appends, because
-        it needs no task for each. If more than 65,536 entries or 64 MiB wait, the call waits.
+        it needs no task for each. The future need not be an instance of the class, but it can be
+        used like one. If more than 65,536 entries or 64 MiB wait, the call waits.
 
         Args:
             data: the entry.
