@@ -8,6 +8,14 @@ import errno
 import gc
 import threading
 from collections.abc import Callable
+from concurrent.futures import (
+    FIRST_EXCEPTION,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from functools import partial
 from queue import Queue
 
@@ -90,6 +98,47 @@ def test_callback_must_not_wait_for_other_entries(memory: zlog.Store) -> None:
         added.set()
         assert [type(seen.get(timeout=30)) for _ in range(2)] == [ReentrantCall] * 2
         assert log.submit(b"1").result(30) == 1
+
+
+def test_future_of_a_thread_is_like_others(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders").close()
+    began, go_on, called = threading.Event(), threading.Event(), Queue[object]()
+
+    def hold(call: StoreCall) -> Fate:
+        if call.method != "write":
+            return AT_ONCE
+        began.set()
+        assert go_on.wait(30)
+        return Fate(effect=None, error=errno.EIO) if called.qsize() else AT_ONCE
+
+    async def wrapped(future: Future[int]) -> int:
+        return await asyncio.wrap_future(future)
+
+    with zlog.Log.open(FaultyStore(memory, hold), "orders") as log, ThreadPoolExecutor() as pool:
+        first = log.submit(b"0")
+        assert began.wait(30)
+        assert not first.cancel()
+        unwanted, second = log.submit(b"unwanted"), log.submit(b"1")
+        assert unwanted.cancel()
+        assert unwanted.cancel()
+        others = [
+            pool.submit(second.result, 30),
+            pool.submit(lambda: wait([second, unwanted], 30).done == {second, unwanted}),
+            pool.submit(lambda: next(as_completed([second], 30)).result()),
+            pool.submit(asyncio.run, wrapped(second)),
+        ]
+        second.add_done_callback(called.put)
+        go_on.set()
+        assert [each.result(30) for each in others] == [1, True, 1, 1]
+        assert called.get(timeout=30) is second
+        second.add_done_callback(called.put)
+        assert called.qsize() == 1
+        failed = log.submit(b"3")
+        assert wait([failed], 30, FIRST_EXCEPTION).done == {failed}
+        with pytest.raises(zlog.ZlogError):
+            failed.result()
+        with pytest.raises(CancelledError):
+            unwanted.result(0)
 
 
 def test_task_gets_futures() -> None:

@@ -27,6 +27,7 @@ from zlog._append.rounds import (
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._io import drive
+from zlog._io.future import LazyFuture
 from zlog._native.calls import Calls
 from zlog._native.gather import Append, Gathering
 from zlog._native.mutex import Mutex, begin_call, reentrant_call
@@ -350,7 +351,7 @@ class BlockingAppends(Exclusive):
     ) -> tuple[Pending, concurrent.futures.Future[Any]]:
         """Check entries and wait until there is space for them."""
         self._appender.check(entries)
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future: concurrent.futures.Future[Any] = LazyFuture()
         future.set_running_or_notify_cancel()
         pending = Pending(entries_owned(entries), future, awaited=awaited, many=many)
         quota = self.quota

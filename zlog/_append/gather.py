@@ -34,6 +34,7 @@ from zlog._append.rounds import (
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._io import AsyncioIo, drive
+from zlog._io.future import LazyFuture
 from zlog._native.gather import Append, Gathering
 from zlog._native.mutex import Mutex, begin_call, reentrant_call
 from zlog._native.new_entries import NewEntry, entries_owned
@@ -284,7 +285,7 @@ class SharedAppends:
         begin_call()
         self._appender.check((entry,))
         (owned,) = entries_owned((entry,))
-        future: Future[int] = Future()
+        future: Future[int] = LazyFuture()
         with self._change:
             self._submitted.append((owned, future))
             self._submitted_bytes += len(owned)
