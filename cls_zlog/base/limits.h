@@ -37,6 +37,9 @@ constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger ch
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
 constexpr uint32_t chunk_ends_max = 4096;      // records and holes whose ends a chunk has
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
+constexpr uint32_t filter_positions_min = 32;  // positions that get a filter, if they are in
+constexpr uint32_t filter_records_min = 8;     // this number of records of average length
+constexpr uint32_t filter_hashes = 32768;      // hashes from which on a filter is divided
 // Compaction moves entries of up to sparse_entry_bytes_max bytes into records of up to
 // sparse_bytes_max bytes.
 constexpr uint32_t sparse_bytes_max = 32u << 10;

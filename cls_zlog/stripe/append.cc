@@ -231,6 +231,7 @@ class Append {
     for (uint32_t i = 0; i < request_.ends.size(); i++) entries_.positions.push_back(tail_ + i);
     const uint64_t last = tail_ + open.back();
     ZLOG_TRY(header_.take(last));
+    ZLOG_TRY(conditions_.add_filter());
     note_appender(&header_, request_.writer, {request_.number_of(open.back()), last});
     ZLOG_TRY(store(object_, &header_, entries_, open));
     return AppendReply{header_.fullness(), last + 1, last + 1, count, {}};

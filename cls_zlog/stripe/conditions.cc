@@ -34,12 +34,21 @@ int Conditions::search(uint64_t end) {
   reached_ = end;
   if (begin >= end) return 0;
   if (!header_.tagged) return search_holes(begin, end);
+  Filtered filtered;
+  if (end - begin >= filter_positions_min(header_)) {
+    filters_from_ = std::min(begin, std::max(header_.indexed, header_.trim_point));
+    ZLOG_TRY(look_up_filters(object_, header_, filters_from_, end, tag_sets(), &filtered, &bytes_));
+    known_ = filtered.known;
+  }
   std::vector<StoredChunk> chunks;
   const uint64_t indexed = std::min(header_.indexed, end);
-  if (begin < indexed) ZLOG_TRY(list_chunks(object_, header_, begin, indexed, kChunksMax, &chunks));
+  const uint64_t listed = filtered.searched_from(begin);
+  if (listed < indexed) {
+    ZLOG_TRY(list_chunks(object_, header_, listed, indexed, kChunksMax, &chunks));
+  }
   if (chunks.size() == kChunksMax) end = std::min(end, chunks.back().span.last + 1);
   reached_ = begin;
-  for (const Segment& segment : segments_of(header_, begin, end, chunks)) {
+  for (const Segment& segment : segments_of(header_, begin, end, chunks, filtered.absent)) {
     ZLOG_TRY(search(segment));
     if (reached_ < segment.end || open_ == 0 || enough()) return 0;
   }
@@ -58,7 +67,23 @@ int Conditions::search_holes(uint64_t begin, uint64_t end) {
   return 0;
 }
 
+// Returns the names of the tags in all sets.
+TagSets Conditions::tag_sets() const {
+  std::vector<std::string_view> names(id_of_.size());
+  for (const auto& [name, id] : id_of_) names[id] = name;
+  TagSets sets;
+  for (const Set& set : sets_) {
+    sets.emplace_back();
+    for (const uint32_t id : set.ids) sets.back().push_back(names[id]);
+  }
+  return sets;
+}
+
 int Conditions::search(const Segment& segment) {
+  if (segment.skipped) {
+    reached_ = segment.end;
+    return 0;
+  }
   bool sound = false;
   if (segment.chunk != nullptr) ZLOG_TRY(look_up(segment, &sound));
   return sound ? 0 : look_through(segment);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cls_zlog/stripe/tag_chunks.h"
+#include "cls_zlog/stripe/tag_filters.h"
 #include "cls_zlog/wire/append_messages.h"
 
 namespace zlog::stripe {
@@ -24,6 +25,12 @@ class Conditions {
   // Searches the stored entries below `end` for all parts, with the index of tags where it covers
   // the positions. Stops early after a limited amount of work, or once every part has a conflict.
   int search(uint64_t end);
+
+  // Adds a filter for positions of the search that have none, if there are many, so that the next
+  // search need not read their records.
+  int add_filter() const {
+    return stripe::add_filter(object_, header_, filters_from_, reached_, known_);
+  }
 
   // Returns one past the last position that was searched.
   uint64_t reached() const { return reached_; }
@@ -64,6 +71,7 @@ class Conditions {
     std::vector<Owner> owners;  // without those that have a conflict
   };
 
+  TagSets tag_sets() const;
   int search(const Segment& segment);
   int search_holes(uint64_t begin, uint64_t end);
   int look_up(const Segment& segment, bool* sound);
@@ -87,7 +95,9 @@ class Conditions {
   std::vector<Set> sets_;
   size_t open_ = 0;  // parts without a conflict
   uint64_t reached_ = 0;
-  uint64_t bytes_ = 0;  // of records and of the index
+  uint64_t filters_from_ = limits::position_max + 1;  // where the search in filters began
+  std::vector<Span> known_;                           // positions with a filter
+  uint64_t bytes_ = 0;                                // of records and of the index
   uint64_t work_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/stripe/answering.h"
+#include "cls_zlog/stripe/tag_filters.h"
 #include "cls_zlog/stripe/tag_index.h"
 
 namespace zlog::stripe {
@@ -41,12 +42,14 @@ class Selection {
     const uint64_t start = std::max(request_.start, header_.trim_point);
     uint64_t end = std::max(start, request_.end);
     const size_t chunks_max = request_.reverse ? SIZE_MAX : kChunksMax;
+    Filtered filtered;
+    ZLOG_TRY(look_up_filters(start, end, &filtered));
     std::vector<StoredChunk> chunks;
-    ZLOG_TRY(list_chunks(object_, header_, start, std::min(end, header_.records_end()), chunks_max,
-                         &chunks));
+    ZLOG_TRY(list_chunks(object_, header_, filtered.searched_from(start),
+                         std::min(end, header_.records_end()), chunks_max, &chunks));
     const bool all_chunks = chunks.size() < chunks_max;
     if (!all_chunks) end = std::min(end, chunks.back().span.last + 1);
-    std::vector<Segment> segments = segments_of(header_, start, end, chunks);
+    std::vector<Segment> segments = segments_of(header_, start, end, chunks, filtered.absent);
     if (request_.reverse) std::reverse(segments.begin(), segments.end());
     uint64_t reached = request_.reverse ? end : start;
     const uint64_t goal = request_.reverse ? start : end;
@@ -80,7 +83,22 @@ class Selection {
   }
 
  private:
+  int look_up_filters(uint64_t start, uint64_t end, Filtered* out) {
+    const bool many = end_of(start, filter_positions_min(header_)) <= header_.records_end();
+    if (header_.appenders.empty() || !many) return 0;  // only objects that order logs have filters
+    TagSets sets(request_.all ? 1 : request_.tags.size());
+    for (size_t i = 0; i < request_.tags.size(); i++) {
+      sets[request_.all ? 0 : i].push_back(request_.tags[i]);
+    }
+    return stripe::look_up_filters(object_, header_, start, end, sets, out, &bytes_read_);
+  }
+
   int search(const Segment& segment, Found* out) {
+    if (segment.skipped) {
+      out->begin = segment.begin;
+      out->end = segment.end;
+      return 0;
+    }
     if (segment.chunk != nullptr) {
       ZLOG_TRY(open(*segment.chunk));
       if (sound_) {

@@ -4,11 +4,14 @@
 #include <string>
 #include <string_view>
 
+#include "cls_zlog/base/object.h"
+#include "cls_zlog/base/result.h"
 #include "cls_zlog/base/striping.h"
+#include "cls_zlog/stripe/header.h"
 
-// The keys of records and chunks, each of which covers consecutive positions of an object. A key is
+// The keys of records, chunks and filters, which cover consecutive positions of an object. A key is
 // a prefix, the last position in 16 hex digits, a dot, and the number of positions in hex. The
-// record or chunk that covers position p is therefore found at the first key >= p.
+// record that covers position p is therefore found at the first key >= p.
 namespace zlog {
 
 std::string span_key(std::string_view prefix, const Span& span, const Striping& striping);
@@ -21,5 +24,29 @@ std::string span_key_bound(std::string_view prefix, uint64_t position);
 // this object.
 bool parse_span_key(std::string_view prefix, std::string_view key, const Striping& striping,
                     uint32_t residue, Span* out);
+
+constexpr uint64_t kPageSpans = 256;
+
+// Calls use(key, value, span, &more) for each key with a prefix from the one at position `begin`
+// on, until `use` clears `more`. `span` is nullptr if the key is malformed.
+template <typename Use>
+int each_span(Object& object, const Header& header, const std::string& prefix, uint64_t begin,
+              const Use& use) {
+  std::string after = span_key_bound(prefix, begin);
+  for (bool more = true; more;) {
+    Page page;
+    ZLOG_TRY(object.omap_list(after, prefix, kPageSpans, &page, &more));
+    if (page.empty() && more) return -EIO;
+    for (const auto& [key, value] : page) {
+      after = key;
+      Span span;
+      const bool parsed = parse_span_key(prefix, key, header.striping(), header.residue, &span);
+      bool next = true;
+      ZLOG_TRY(use(key, value.bytes, parsed ? &span : nullptr, &next));
+      if (!next) return 0;
+    }
+  }
+  return 0;
+}
 
 }  // namespace zlog

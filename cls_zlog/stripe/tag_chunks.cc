@@ -6,12 +6,12 @@
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/hex.h"
 #include "cls_zlog/stripe/layout.h"
+#include "cls_zlog/stripe/tag_filters.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::stripe {
 namespace {
 
-constexpr uint64_t kPageChunks = 256;
 constexpr uint32_t kRemovedMax = 64;  // chunks that one call rebuilds
 // Below this average length of records and holes, their ends are not stored: small records are found
 // by a listing almost as fast, and each search reads all chunks.
@@ -148,27 +148,6 @@ int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const
   return 0;
 }
 
-// Calls use(key, value, span, &more) for each chunk from the one at position `begin` on, until
-// `use` clears `more`. `span` is nullptr if the key is malformed.
-template <typename Use>
-int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& use) {
-  std::string after = span_key_bound(kChunks, begin);
-  for (bool more = true; more;) {
-    Page page;
-    ZLOG_TRY(object.omap_list(after, std::string(kChunks), kPageChunks, &page, &more));
-    if (page.empty() && more) return -EIO;
-    for (const auto& [key, value] : page) {
-      after = key;
-      Span span;
-      const bool parsed = parse_span_key(kChunks, key, header.striping(), header.residue, &span);
-      bool next = true;
-      ZLOG_TRY(use(key, value.bytes, parsed ? &span : nullptr, &next));
-      if (!next) return 0;
-    }
-  }
-  return 0;
-}
-
 // Stands for a chunk that can't be read.
 TagChunk all_buckets() {
   TagChunk chunk;
@@ -179,13 +158,21 @@ TagChunk all_buckets() {
 }  // namespace
 
 std::vector<Segment> segments_of(const Header& header, uint64_t start, uint64_t end,
-                                 const std::vector<StoredChunk>& chunks) {
+                                 const std::vector<StoredChunk>& chunks,
+                                 const std::vector<Span>& absent) {
   std::vector<Segment> segments;
   uint64_t at = start;
+  auto skip = absent.begin();
   const auto add = [&](uint64_t to, const StoredChunk* chunk) {
     to = std::min(to, end);
-    if (at < to) segments.push_back({at, to, chunk});
-    at = std::max(at, to);
+    while (at < to) {
+      while (skip != absent.end() && skip->last < at) ++skip;
+      const bool some = skip != absent.end() && skip->first < to;
+      const bool skipped = some && skip->first <= at;
+      const uint64_t next = skipped ? skip->last + 1 : some ? skip->first : to;
+      segments.push_back({at, std::min(next, to), chunk, skipped});
+      at = segments.back().end;
+    }
   };
   for (const StoredChunk& chunk : chunks) {
     std::vector<Span> doubtful(chunk.chunk.unknown.begin(), chunk.chunk.unknown.end());
@@ -227,7 +214,7 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
     }
     return 0;
   };
-  return each_chunk(object, header, begin, list);
+  return each_span(object, header, std::string(kChunks), begin, list);
 }
 
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
@@ -327,7 +314,7 @@ int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_
     *end = std::max(*end, span->last + 1);
     return remove_chunk(object, header, {*span, all_buckets()});
   };
-  return each_chunk(object, header, *begin, remove);
+  return each_span(object, header, std::string(kChunks), *begin, remove);
 }
 
 int forget_chunks(Object& object, Header* header) {
@@ -343,7 +330,7 @@ int forget_chunks(Object& object, Header* header) {
     ZLOG_TRY(
         object.omap_remove_range(bucket_key(bucket, 0), bucket_key(bucket, header->trim_point)));
   }
-  return 0;
+  return forget_filters(object, *header);
 }
 
 }  // namespace zlog::stripe

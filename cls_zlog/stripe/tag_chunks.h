@@ -62,17 +62,20 @@ struct StoredChunk {
 };
 
 // A range that is searched in one way: with a chunk's locations, or by reading its records if there
-// is no chunk.
+// is no chunk. A skipped range has no entry with the tags.
 struct Segment {
   uint64_t begin = 0;
   uint64_t end = 0;
   const StoredChunk* chunk = nullptr;
+  bool skipped = false;
 };
 
 // Divides [start, end) into segments. Records are read between chunks, and also at positions whose
-// entries a chunk may lack because they were unreadable or unwritten when it was made.
+// entries a chunk may lack because they were unreadable or unwritten when it was made. The `absent`
+// positions are skipped.
 std::vector<Segment> segments_of(const Header& header, uint64_t start, uint64_t end,
-                                 const std::vector<StoredChunk>& chunks);
+                                 const std::vector<StoredChunk>& chunks,
+                                 const std::vector<Span>& absent = {});
 
 uint32_t count_of(const TagLocations& locations);
 

@@ -65,6 +65,20 @@ std::string tagged_request(uint64_t first, uint32_t count, uint32_t each, size_t
   return write_request(first, count, entry_bytes, zlog::Compression::kNone, &tags);
 }
 
+// An append of an empty entry, unless an entry has a tag that none has.
+std::string conditional_request() {
+  const std::string zeros(sizeof(uint32_t), '\0');
+  zlog::AppendRequest request;
+  request.epoch = 1;
+  request.writer = kWriter;
+  request.number = 1000;
+  request.parts.push_back({1, {}, 0, {{"\4none"}}});
+  request.ends = {zeros.data(), 1};
+  request.crcs = {zeros.data(), 1};
+  request.numbers = {zeros.data(), 1};
+  return zlog::wire::encoded(request);
+}
+
 // A view that replaces the one of epoch `base`, and has one stripe.
 std::string view_request(uint64_t base, uint64_t epoch, uint64_t start,
                          zlog::LogState state = zlog::LogState::kLive, bool offloads = false) {
@@ -181,6 +195,7 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"seal", seal},
                {"append", request_of("append")},
                {"write", tagged_request(2, 258, 64, 10)},
+               {"append", conditional_request()},  // makes a filter
                {"write", tagged_request(262, 4, 1, 10)},
                {"trim", request_of("trim")}}),
       made_by({{"directory_add", request_of("directory_add")},
