@@ -25,7 +25,7 @@ from zlog._trim import compact
 from zlog.entry import Entry
 from zlog.errors import SequenceSuperseded
 
-from ..conformance.stored import HEADER, fields_of
+from ..conformance.stored import HEADER, envelope, fields_of
 from .broken_spaces import SPACES
 from .cluster import Objects
 from .mutant import Mutant
@@ -213,6 +213,16 @@ def _late_not_indexed(objects, object, method, payload):  # type: ignore[no-unty
     return answer
 
 
+def _filter_of_unread_records(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    found = objects.memory.peek(object) if method == "append" else None
+    if found is not None:
+        attrs, omap, stream = found
+        last = max((key[2:18] for key in omap if key[:2] == b"e."), default=b"0" * 16)
+        key = b"f.40.%s.%x" % (last, int(last, 16) + 1)
+        objects.memory.poke(object, attrs, {**omap, key: envelope(key, bytes(4))}, stream)
+    return objects.execute(object, method, payload)
+
+
 def _unindexed_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
     found = objects.memory.peek(object) if method == "select" else None
     if found is None:
@@ -356,6 +366,12 @@ MUTANTS = {
         "a condition is checked before the append instead of with it",
         patches=((OrderedAppender, "_request", _condition_not_sent),),
         shows="P25",
+    ),
+    "filter-of-unread-records": _OrderedMutant(
+        "a filter of tags covers records whose tags are not in it",
+        execute=_filter_of_unread_records,
+        shows="P25",
+        tried_first=4,
     ),
     "ended-stripes-not-searched": _OrderedMutant(
         "a condition is not checked in the stripes that have ended",
