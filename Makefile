@@ -70,8 +70,11 @@ test: lint-quick docs-check limits cls-tests $(TESTING) $(DONE)/java ## check th
 
 .PHONY: test-long
 test-long: TEST_MINUTES := 90
-test-long: lint docs-check limits cls-tests $(TESTING) $(DONE)/java $(DONE)/spin ## clang-tidy, and the tests that make test leaves out
-	$(ALL_TESTS) -m long
+test-long: lint docs-check limits cls-tests $(TESTING) $(DONE)/java $(DONE)/spin npm ## clang-tidy, and the tests that make test leaves out
+	ZLOG_REQUIRE_NODE=1 && export ZLOG_REQUIRE_NODE && $(ALL_TESTS) -m long
+
+.PHONY: npm
+npm: $(DONE)/npm ## install the protocol's test suite and client, with which tests of zlog http run
 
 # What a release of Ceph can change.
 CEPH_TESTS := tests/ceph_dev tests/cli/test_doctor_ceph.py tests/conformance tests/native/test_ceph_store.py tests/system
@@ -294,6 +297,11 @@ $(DONE)/spin: $(DONE)/venv
 	tools/apt-install spin
 	@touch $@
 
+$(DONE)/npm: tests/web/package.json $(DONE)/venv
+	command -v npm >/dev/null || tools/apt-install nodejs npm
+	mkdir -p build/npm && cp $< build/npm && npm install --no-audit --no-fund --prefix build/npm
+	@touch $@
+
 # A server that can't be had is left out of the tables, which say so.
 $(DONE)/peers: pyproject.toml bench/peers/kafka.xml $(DONE)/venv $(DONE)/java
 	tools/apt-install maven redis-server
@@ -309,5 +317,5 @@ $(DONE)/ceph: $(DONE)/venv
 	@touch $@
 
 $(DONE)/package: pyproject.toml $(MODULES) $(NATIVE) $(DONE)/build-tools
-	$(INSTALL) --editable '.[console,metrics,objects,seqr,top]'
+	$(INSTALL) --editable '.[console,http,metrics,objects,seqr,top]'
 	@touch $@

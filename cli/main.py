@@ -35,7 +35,8 @@ _SECTIONS = {
     "Entries": ("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
     "Clients": ("cursor", "producer", "objects", "spark", "sql", "table"),
     "Copies": ("export", "import", "mirror"),
-    "Operation": ("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
+    "Services": ("seqr", "http", "console", "exporter"),
+    "Operation": ("store", "check", "doctor", "top", "bench"),
     "This program": ("completion", "help"),
 }
 """The commands in the order of ``zlog --help``. Each has a module of its name in ``commands``."""

@@ -16,6 +16,7 @@ import zlog.metrics
 from zlog.cli.commands.exporter import Exporter
 from zlog.cli.watch import Watch
 from zlog.seqr.metrics import Lag, metrics_of
+from zlog.web import Access, Limits, Service
 
 PAGE = Path(__file__).with_name("metrics.md")
 
@@ -33,9 +34,11 @@ def metrics() -> dict[str, list[Any]]:
     }
     with zlog.connect("mem://") as store:
         exporter = Exporter(Watch(store, "*", 1, 1, None))
+        http = Service(store, Access(None), Limits())
     return {
         "sequencer": [*metrics_of(defaultdict[str, Any](int, status)), *Lag().collect()],
         "exporter": [*exporter.collect()],
+        "http": [*http.collect()],
         "client": [*zlog.metrics._Tallies().collect()],
     }
 

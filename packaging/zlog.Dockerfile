@@ -1,4 +1,4 @@
-# The command zlog with librados, for clients, sequencers, exporters and consoles in containers:
+# The command zlog with librados, for clients, sequencers, exporters, consoles and HTTP servers in containers:
 #   docker build -f packaging/zlog.Dockerfile -t zlog .
 # It has no ceph.conf and no keyring, so mount them. BASE determines the release of librados: clients
 # whose keys have the type AES256K need 19.2.6, 20.2.4 or 21.2.0.
@@ -18,7 +18,7 @@ COPY pyspark_zlog /source/pyspark_zlog
 COPY zlog_command /source/zlog_command
 COPY tools/codes.py tools/messages_cython.py tools/stubs.py tools/sync_facade.py /source/tools/
 RUN python3 -m venv /opt/zlog \
-    && /opt/zlog/bin/pip install --no-cache-dir '/source[console,metrics,seqr]'
+    && /opt/zlog/bin/pip install --no-cache-dir '/source[console,http,metrics,otlp,seqr]'
 
 FROM ${BASE}
 RUN apt-get update \
