@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SPARK = "tests/spark/"
 SLOW_FILES = (
     "faults/test_faults.py",
+    "web/test_protocol.py",
     "client/test_bounds.py",
     "docs/test_tutorial.py",
     "console/test_positions.py",

@@ -39,8 +39,8 @@ _GIVEN += " directory=spool query=table"
 GIVEN = dict(word.split("=") for word in _GIVEN.split(" "))
 """What an argument or option that is needed gets while another one is extreme."""
 
-ENDLESS = ("top", "console", "exporter", "spark", "table", "objects watch")
-"""Commands that run until they are stopped; they get a store that does not exist."""
+ENDLESS = ("top", "console", "http", "exporter", "spark", "table", "objects watch")
+"""Commands that run until they are stopped; they get a store that does not exist, to read only."""
 
 ROOT = click.Context(command, info_name="zlog")
 LEAVES = {
@@ -104,7 +104,7 @@ def test_extreme_values_exit_with_documented_code(
     monkeypatch.chdir(tmp_path)
     ten.cursor("c", create=0)
     if path.startswith(ENDLESS):
-        inside = Inside((tmp_path / "none").as_uri())
+        inside = Inside((tmp_path / "none").as_uri() + "?mode=ro")
     for param, word in accepted(path, LEAVES[path]):
         if path.startswith("bench"):  # it measures for seconds
             continue

@@ -18,7 +18,8 @@ COMMANDS = [
     *("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
     *("cursor", "producer", "objects", "spark", "sql", "table"),
     *("export", "import", "mirror"),
-    *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
+    *("seqr", "http", "console", "exporter"),
+    *("store", "check", "doctor", "top", "bench"),
     *("completion", "help"),
 ]
 GROUPS = ["access", "cursor", "producer", "objects", "spark", "table", "seqr", "store", "bench"]
@@ -235,7 +236,7 @@ def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]
-    assert complete(cli, "zlog help c") == [*("create", "cursor", "check", "console", "completion")]
+    assert complete(cli, "zlog help c") == [*("create", "cursor", "console", "check", "completion")]
     assert complete(cli, "zlog help cursor s") == ["set"]
     assert complete(cli, "zlog help read s") == []
 

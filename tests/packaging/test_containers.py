@@ -63,7 +63,8 @@ def test_cephadm_accepts_its_specifications() -> None:
         check=True,
     )
     names = [service["name"] for service in json.loads(done.stdout)]
-    assert names == ["container.zlog-seqr", "container.zlog-exporter", "container.zlog-console"]
+    kinds = ("seqr", "exporter", "console", "http")
+    assert names == [f"container.zlog-{kind}" for kind in kinds]
 
 
 @pytest.mark.parametrize(("words", "ports"), cephadm_commands() + rook_commands())

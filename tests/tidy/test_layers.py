@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("transfer", "admin", "many", "overview", "metrics", "templates"),
     ("zlog",),
     ("extension",),
-    ("eventsourcing", "objects", "offload", "spark", "tables", "testing"),
+    ("eventsourcing", "objects", "offload", "spark", "tables", "testing", "web"),
     ("seqr",),
     ("cli", "__main__"),
 )
@@ -154,7 +154,7 @@ def owners(name: str) -> Iterator[str]:
 
 
 ADD_ONS = re.compile(
-    r"zlog\.(eventsourcing|objects|offload|spark|spool|tables|testing|cli\.commands\.(objects|offload|spark|sql|table|console|top|exporter|bench)|cli)\b"
+    r"zlog\.(eventsourcing|objects|offload|spark|spool|tables|testing|web|cli\.commands\.(objects|offload|spark|sql|table|http|console|top|exporter|bench)|cli)\b"
 )
 
 
