@@ -250,10 +250,10 @@ docs: docs-check $(DONE)/docs-tools ## the documentation as a site, in build/sit
 
 .PHONY: clean
 clean: ## remove all that was built; installed Debian packages stay
-	rm -rf .venv build dist zlog/sync zlog/objects/sync .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist zlog/sync zlog/groups/sync zlog/objects/sync .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(SYNC): tools/sync_facade.py $(wildcard zlog/aio/*.py zlog/objects/aio/*.py)
+$(SYNC): tools/sync_facade.py $(wildcard zlog/aio/*.py zlog/groups/aio/*.py zlog/objects/aio/*.py)
 	$(PYTHON) tools/sync_facade.py
 	@mkdir -p build && touch $@
 

@@ -33,7 +33,7 @@ from zlog.cli.signals import Terminated
 _SECTIONS = {
     "Logs": ("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     "Entries": ("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
-    "Clients": ("cursor", "producer", "objects", "spark", "sql", "table"),
+    "Clients": ("cursor", "producer", "group", "work", "objects", "spark", "sql", "table"),
     "Copies": ("export", "import", "mirror"),
     "Services": ("seqr", "http", "console", "exporter"),
     "Operation": ("store", "check", "doctor", "top", "bench"),

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import zlog
+from zlog.cli.groups import Seen, see_groups
+from zlog.cli.session import Session
 from zlog.overview import LogContent, LogOverview, log_names, see_store
 
 
@@ -21,6 +23,7 @@ class Look:
         logs: the state of each log, by name.
         contents: maps the names of some logs to a time, in seconds since 1970, and to the contents
             that this or an earlier poll read then.
+        groups: maps the names of logs to their groups, which were read together with the contents.
         left_out: how many logs were not polled because there are too many.
         sequencer: the leading sequencer's answer to STATUS, if it answered.
         sequencer_error: why the leading sequencer did not answer.
@@ -30,6 +33,7 @@ class Look:
 
     logs: Mapping[str, LogOverview] = field(default_factory=dict)
     contents: Mapping[str, tuple[float, LogContent]] = field(default_factory=dict)
+    groups: Mapping[str, Seen] = field(default_factory=dict)
     left_out: int = 0
     sequencer: dict[str, Any] | None = None
     sequencer_error: str = ""
@@ -49,10 +53,17 @@ class Watch:
         logs_max: the maximum number of logs, in name order.
         contents: the number of logs whose contents each poll reads. Successive polls cover all
             logs.
+        session: if given, the groups of these logs are read too, with its key.
     """
 
     def __init__(
-        self, store: zlog.Store, match: str, logs_max: int, contents: int, timeout: float | None
+        self,
+        store: zlog.Store,
+        match: str,
+        logs_max: int,
+        contents: int,
+        timeout: float | None,
+        session: Session | None = None,
     ) -> None:
         self.last = Look()
         self._store = store
@@ -60,6 +71,7 @@ class Watch:
         self._logs_max = logs_max
         self._contents = contents
         self._timeout = timeout
+        self._session = session
         self._turns: deque[str] = deque()
 
     async def look(self) -> Look:
@@ -78,13 +90,20 @@ class Watch:
             log.name: log for log in sorted((*seen.logs, *other.logs), key=lambda log: log.name)
         }
         contents = {log.name: (log.at, log.content) for log in seen.logs if log.content is not None}
+        groups: dict[str, Seen] = {}
+        if self._session is not None:
+            groups = await see_groups(self._session, self._store, seen.logs)
         before = self.last
+        for name in before.groups.keys() & rest & logs.keys():
+            if logs[name].id == before.logs[name].id:
+                groups[name] = before.groups[name]
         for name, content in before.contents.items():
             if name in logs and name not in contents and logs[name].id == before.logs[name].id:
                 contents[name] = content
         self.last = Look(
             logs,
             contents,
+            groups,
             len(found) - len(names),
             seen.sequencer,
             seen.sequencer_error,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-PACKAGES = ("zlog/aio", "zlog/objects/aio")
+PACKAGES = ("zlog/aio", "zlog/objects/aio", "zlog/groups/aio")
 ONLY_AIO = ("__init__.py", "many.py", "opening.py")
 
 RULES = (
@@ -48,7 +48,7 @@ RULES = (
     (r"\bT = Any\b.*", 'T = TypeVar("T")'),
     # Modules, then the public names in docstrings.
     (r"\.aio(?=\.\w+ import\b)", ".sync"),
-    (r"\bzlog((?:\.objects)?)\.aio\b", r"zlog\1"),
+    (r"\bzlog((?:\.objects|\.groups)?)\.aio\b", r"zlog\1"),
     # Sentences.
     (r"It belongs to one event loop\.", "Threads may share it."),
     (r" +It may be a coroutine function\.\n", ""),

@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from zlog import aio
+from zlog._append.producer_records import SequenceKey
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.options import OffloadAfter
 from zlog._base.pieces import Batch, Filled, Lost, Trimmed
@@ -38,6 +39,7 @@ from zlog._layout.segments import SegmentColumns
 from zlog._layout.views import backoff
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
+from zlog._positions.positions import PositionSpec
 from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
 from zlog._read.iterate import ReadOptions, range_reader
@@ -47,7 +49,7 @@ from zlog._transfer.offload import StripeOffload
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
-from zlog.view import StripeFile, View
+from zlog.view import Stripe, StripeFile, View
 
 __all__ = [
     "AsyncioPort",
@@ -63,6 +65,7 @@ __all__ = [
     "Mutex",
     "NewEntry",
     "OffloadAfter",
+    "PositionSpec",
     "ProcessBound",
     "SegmentColumns",
     "StripeFile",
@@ -136,6 +139,7 @@ class LogPort(abc.ABC):
         self._client = client
         self.monotonic = client.io.monotonic
         self.sleep = client.io.sleep
+        self.wall_clock_us = client.io.wall_clock_us
         self.random_bytes = client.io.token
         self.deadline = client.deadline
 
@@ -201,6 +205,17 @@ class LogPort(abc.ABC):
         """Append entries that all have the same tags. Returns their positions."""
         return await self._client.appender.append(new_entries(batch, tags), self.deadline())
 
+    async def append_once(
+        self, entries: Iterable[NewEntry], producer: str, sequence: int, *, in_order: bool = False
+    ) -> int:
+        """Append entries exactly once. Returns the number of entries that this call appended."""
+        once, key = self._client.exactly_once, SequenceKey(producer, sequence, 0)
+        return await once.append(entries, key, ..., in_order=in_order)
+
+    async def complete_sequences(self, producer: str, before: int) -> None:
+        """Declare a producer's sequence numbers below ``before`` complete."""
+        await self._client.exactly_once.records.done(producer, before, self.deadline())
+
     async def tail(self) -> int:
         """Return the next position that will be granted. This read is linearizable."""
         return await self._client.positions.tail(self.deadline())
@@ -209,6 +224,13 @@ class LogPort(abc.ABC):
         """Wait until the tail is above a position. Returns the tail, or None after ``seconds``."""
         deadline = self._client.budget.longer(seconds)
         return await self._client.positions.wait(position, seconds, deadline)
+
+    async def resolve(self, position: PositionSpec) -> int:
+        """Return a position for a cursor: a number, or that of ``"earliest"`` or ``"latest"``.
+
+        Raises BeyondTail if a number is above the tail.
+        """
+        return await self._client.positions.resolve(position, self.deadline())
 
     async def check_reached(self, action: str, position: int) -> None:
         """Raise BeyondTail, with ``action`` in its message, if a position was not granted yet."""
@@ -222,10 +244,17 @@ class LogPort(abc.ABC):
         """Return the entries and gaps at the given positions, without waiting for holes."""
         return await self._client.reader.read(sorted(positions), self.deadline())
 
-    def items(self, tag: str) -> ItemReader:
-        """Return a reader of the entries with a tag, starting at the oldest."""
-        options = ReadOptions(tags=(tag,))
-        return range_reader(self._client.reader, 0, None, options)
+    def items(self, tag: str | None = None, start: int = 0, end: int | None = None) -> ItemReader:
+        """Return a reader of ``[start, end)``: of all entries, or of those with a tag.
+
+        An ``end`` of None means the tail.
+        """
+        options = ReadOptions(tags=None if tag is None else (tag,))
+        return range_reader(self._client.reader, start, end, options)
+
+    async def stripes(self, start: int, end: int) -> Sequence[Stripe]:
+        """Return the stripes that have positions of ``[start, end)``."""
+        return await self._client.stripes(start, end, self.deadline())
 
     def newest(self, tag: str, end: int | None = None) -> ItemReader:
         """Return a reader of the entries with a tag, which starts at the newest one.

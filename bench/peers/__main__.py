@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,12 +25,17 @@ from bench.read import Reader, ReadLoad
 from bench.stores import running_store
 from bench.testbed import Testbed, new_testbed, watched
 from bench.writers import Workload, Writers
+from zlog import Log
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
+from zlog.groups import Groups, Queue
 from zlog.limits import STRIPE_UNIT_DEFAULT
 
 WIDTH = 8
 READ_ENTRIES = 65536
+
+QUEUED = 8000
+"""The number of entries that a queue has at the beginning of a turn. A turn may end earlier."""
 
 GROUPS: dict[str, tuple[str, tuple[type[Peer], ...]]] = {
     "libraries": ("embedded", (Sqlite,)),
@@ -101,6 +106,59 @@ class Load:
         return Candidate(peer.name, peer.how, turn, self.compare)
 
 
+@contextmanager
+def _removed(log: Log, group: str) -> Iterator[None]:
+    """Remove a group at the end of a ``with`` block."""
+    yield
+    Groups(log).remove(group)
+
+
+@dataclass(frozen=True)
+class QueueLoad:
+    """A row of the table: a worker takes and acknowledges entries in batches."""
+
+    name: str
+    size: int = 100
+    batch: int = 100
+    compare: Ratio = Ratio.RATE
+
+    def of_zlog(self, testbed: Testbed) -> Candidate:
+        """Return this load for a log and a group, which all turns share."""
+        log = testbed.enter(Log.open(testbed.store, testbed.enter(testbed.new_log(WIDTH))))
+        testbed.enter(_removed(log, "bench"))
+        queue = testbed.enter(Queue(log, "bench"))
+
+        def take() -> int:
+            jobs = queue.take(self.batch)
+            for job in jobs:
+                job.ack()
+            queue.flush()
+            return len(jobs)
+
+        run = watched(testbed.servers, partial(self._run, take))
+
+        def turn(seconds: float) -> Slice:
+            log.append_many(self._entries())
+            return run(seconds)
+
+        return Candidate("zlog", "", turn, self.compare)
+
+    def of_peer(self, peer: Peer) -> Candidate:
+        """Return this load for a peer. Each turn has a new queue."""
+
+        def turn(seconds: float) -> Slice:
+            take = partial(peer.queue(self._entries()), self.batch)
+            return watched({"server": peer.server}, partial(self._run, take))(seconds)
+
+        return Candidate(peer.name, peer.how, turn, self.compare)
+
+    def _entries(self) -> list[bytes]:
+        return [os.urandom(self.size) for _ in range(QUEUED)]
+
+    def _run(self, take: Callable[[], int], seconds: float) -> Slice:
+        return repeat(take, seconds, QUEUED // self.batch)
+
+
 LOADS = (
     Load("100 B, batches of 1024", batch=1024),
     Load("100 B, 4096 in flight", depth=4096),
@@ -109,6 +167,7 @@ LOADS = (
     Load("100 B, one at a time: p50 ms"),
     Load("1 KiB, batches of 1024", size=1024, batch=1024),
     Load("reading, 100 B", batch=1024, reads=True),
+    QueueLoad("queue, 100 B, batches of 100"),
 )
 
 
@@ -149,31 +208,43 @@ def _measure(
                 notes[make.name] = peer.how
         rows = []
         for load in LOADS:
+            is_queue = isinstance(load, QueueLoad)
+            if is_queue and not any(peer.has_queue for peer in peers):
+                continue
             sys.stderr.write(f"{group}: {load.name}\n")
-            others = [load.of_peer(peer) for peer in peers]
-            if testbed.kind == "file":
+            others = [load.of_peer(peer) for peer in peers if peer.has_queue or not is_queue]
+            if isinstance(load, Load) and testbed.kind == "file":
                 others.append(load.of_lmdb(testbed))
                 notes["LMDB"] = "in C++; entries in flight or in a batch are one transaction"
             found = in_turns(load.of_zlog(testbed), others, options.seconds, load.size)
-            rows.append((load, found))
+            rows.append((load, {figures["name"]: figures for figures in found}))
     stated = ("measured", "processor", "memory", "disk", "system", "Python", "Ceph", "zlog")
     yield "; ".join(f"{what} {where[what]}" for what in stated) + f"; {options.seconds:g} s each."
     yield ""
     yield from (f"- **{name}**: {note}" for name, note in notes.items())
     yield ""
-    names = [figures["name"] for figures in rows[0][1]]
+    names = [*rows[0][1]]
     yield from page.table(
         ("", *names),
-        ((load.name, *(_amount(load, each) for each in found)) for load, found in rows),
+        (
+            (load.name, *(_amount(load, found[name]) if name in found else "" for name in names))
+            for load, found in rows
+        ),
     )
     yield ""
     yield "CPU time, µs per entry, of the client + of servers:"
     yield ""
-    yield from page.table(("", *names), ((load.name, *map(_cpu, found)) for load, found in rows))
+    yield from page.table(
+        ("", *names),
+        (
+            (load.name, *(_cpu(found[name]) if name in found else "" for name in names))
+            for load, found in rows
+        ),
+    )
     yield ""
 
 
-def _amount(load: Load, figures: Figures) -> str:
+def _amount(load: Load | QueueLoad, figures: Figures) -> str:
     latency = load.compare is Ratio.LATENCY
     amount = figures["latency_ms"]["p50"] if latency else figures["entries_per_second"]
     times = f" ({1 / figures['ratio']:.2f})" if figures.get("ratio") else ""

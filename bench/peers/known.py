@@ -54,6 +54,7 @@ class Redis(Peer):
     """A stream in Redis."""
 
     name = "Redis"
+    has_queue = True
 
     def __init__(self, folder: Path, tools: Path, stack: ExitStack) -> None:
         (redis, _) = client("redis", "hiredis")
@@ -66,7 +67,8 @@ class Redis(Peer):
         number = self._redis.info("server")["redis_version"]
         self.how = (
             f'redis-server {number}, `{settings} --save ""`, a stream, by'
-            f" {versions('redis', 'hiredis')}; a batch is pipelined `XADD`s"
+            f" {versions('redis', 'hiredis')}; a batch is pipelined `XADD`s; the queue is"
+            " `XREADGROUP` and `XACK`"
         )
 
     def empty(self) -> None:
@@ -90,11 +92,24 @@ class Redis(Peer):
 
         return take
 
+    def queue(self, entries: Sequence[bytes]) -> Callable[[int], int]:
+        self.empty()
+        self.append(entries)
+        self._redis.xgroup_create("log", "group", "0")
+
+        def take(count: int) -> int:
+            found = self._redis.xreadgroup("group", "worker", {"log": ">"}, count)
+            numbers = [number for _, entries in found for number, _ in entries]
+            return int(self._redis.xack("log", "group", *numbers)) if numbers else 0
+
+        return take
+
 
 class Nats(Peer):
     """A stream of NATS JetStream."""
 
     name = "NATS"
+    has_queue = True
 
     def __init__(self, folder: Path, tools: Path, stack: ExitStack) -> None:
         nats, self._api = client("nats", "nats.js.api")
@@ -113,13 +128,14 @@ class Nats(Peer):
         self._exists = False
         self.how = (
             f"{said(nats_server, '--version').replace(': v', ' ')}, `{settings}`, JetStream, a"
-            f" stream in files, by {versions('nats-py')}; a batch is publishes in flight"
+            f" stream in files, by {versions('nats-py')}; a batch is publishes in flight; the"
+            " queue is a work queue, whose acknowledgements wait for the server"
         )
 
-    def empty(self) -> None:
+    def empty(self, retention: str = "limits") -> None:
         if self._exists:
             self._do(self._stream.delete_stream("log"))
-        self._do(self._stream.add_stream(name="log", subjects=["log"]))
+        self._do(self._stream.add_stream(name="log", subjects=["log"], retention=retention))
         self._exists = True
 
     def append(self, entries: Sequence[bytes]) -> None:
@@ -144,6 +160,19 @@ class Nats(Peer):
             return taken
 
         return take
+
+    def queue(self, entries: Sequence[bytes]) -> Callable[[int], int]:
+        self.empty("workqueue")
+        for start in range(0, len(entries), STEP):
+            self.append(entries[start : start + STEP])
+        consumer = self._do(self._stream.pull_subscribe("log", durable="group", stream="log"))
+
+        async def work(count: int) -> int:
+            messages = await consumer.fetch(count)
+            await asyncio.gather(*(message.ack_sync() for message in messages))
+            return len(messages)
+
+        return lambda count: self._do(work(count))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)

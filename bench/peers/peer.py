@@ -37,11 +37,13 @@ class Peer(ABC):
         name: its name in the table.
         how: its version and settings, and how its client is used.
         server: its processes; empty for a library.
+        has_queue: whether it has :meth:`queue`.
     """
 
     name: str
     how: str
     server = Processes(())
+    has_queue = False
     _reading: Callable[[], int] | None = None
 
     @abstractmethod
@@ -58,6 +60,14 @@ class Peer(ABC):
     @abstractmethod
     def reader(self) -> Callable[[], int]:
         """Return a function that takes the next entries and returns their number, 0 at the end."""
+
+    def queue(self, entries: Sequence[bytes]) -> Callable[[int], int]:
+        """Replace the log by a queue of entries.
+
+        Returns a function that takes up to a number of entries for one of several workers,
+        acknowledges them durably, and returns how many there were.
+        """
+        raise NotImplementedError
 
     def read(self, seconds: float) -> Slice:
         """Read the log repeatedly, from where the last call stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import click
 
 import zlog
 from zlog.cli.command import Command
+from zlog.cli.groups import Seen, living
 from zlog.cli.output import say
 from zlog.cli.parameters import (
     interval_option,
@@ -29,6 +30,8 @@ from zlog.spool import spool_metrics
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
+
+    from zlog.groups import GroupStat
 
 LISTEN_DEFAULT = "127.0.0.1:7461"
 
@@ -55,7 +58,11 @@ _CURSORS_MAX = 16
 )
 @interval_option(15.0, "Scan the store for logs, and each log, this often.")
 @number_option(
-    "--contents", 100, 0, 100_000, "In each scan, query the objects of this many logs, in turns."
+    "--contents",
+    100,
+    0,
+    100_000,
+    "In each scan, query objects and groups of this many logs, in turns.",
 )
 @spool_option
 @pass_session
@@ -74,7 +81,8 @@ def exporter(
     time of the last scan. It runs until Ctrl-C or SIGTERM.
     """
     with session.connect() as store, usage_errors():
-        served = Exporter(Watch(store, match, logs_max, contents, session.timeout), spools)
+        watch = Watch(store, match, logs_max, contents, session.timeout, session)
+        served = Exporter(watch, spools)
         with serve(listen, [served]) as address:
             say(f"metrics at http://{address}/metrics")
             asyncio.run(served.run(interval))
@@ -149,6 +157,7 @@ class Exporter:
             for cursor in behind:
                 lag.add_metric([log.name, cursor.name], cursor.lag)
         yield lag
+        yield from _of_groups(seen.groups)
         contents = [
             (log.name, *seen.contents[log.name]) for log in sound if log.name in seen.contents
         ]
@@ -164,6 +173,22 @@ class Exporter:
         yield asked
 
 
+def _of_groups(groups: Mapping[str, Seen]) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    found = [(log, name, each) for log, seen in groups.items() for name, each in seen.items()]
+    what = "Groups that could not be read."
+    failed = sum(isinstance(each, str) for *_, each in found)
+    yield GaugeMetricFamily("zlog_store_group_errors", what, value=failed)
+    for name, what, of in _OF_GROUP:
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = kind(f"zlog_group_{name}", what, labels=["log", "group"])
+        for log, group, each in found:
+            if not isinstance(each, str):
+                family.add_metric([log, group], of(each))
+        yield family
+
+
 _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
     ("tail", "Position after the highest position in use.", lambda log: log.tail),
     ("trim_point", "Position below which the log is trimmed.", lambda log: log.trim_point),
@@ -171,6 +196,16 @@ _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
     ("stripes", "Stripes in the newest view.", lambda log: log.stripes),
     ("width", "Stripe objects of the live stripe.", lambda log: log.width),
     ("lag", "Positions from the slowest cursor to the tail.", lambda log: log.lag),
+)
+
+_OF_GROUP: tuple[tuple[str, str, Callable[[GroupStat], float]], ...] = (
+    ("lag", "Positions that the group has not finished.", lambda stat: stat.lag),
+    ("oldest_seconds", "Age of the oldest unfinished entry, or 0.", lambda stat: stat.age),
+    ("members", "Members that renewed their leases in time.", living),
+    ("in_progress", "Jobs that members of a queue have.", lambda stat: stat.in_progress),
+    ("waiting", "Jobs of a queue that wait for another attempt.", lambda stat: stat.waiting),
+    ("redeliveries_total", "Jobs that were tried again.", lambda stat: stat.redeliveries),
+    ("dead_letters_total", "Jobs that became dead letters.", lambda stat: stat.dead),
 )
 
 _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (

@@ -16,6 +16,8 @@ from zlog.cli.command import Command
 from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
+from zlog.cli.group_tail import tail_group
+from zlog.cli.groups import GROUP_NAME
 from zlog.cli.merge import read_many, tail_many
 from zlog.cli.names import CURSOR_NAME
 from zlog.cli.output import Output, say
@@ -41,6 +43,7 @@ _LAST_DEFAULT = 10
     zlog tail orders --cursor billing -f  # continue where the last call stopped
     zlog tail orders -n 0 -f --count 1    # wait for the next entry
     zlog tail orders --cursor worker -e   # from the cursor to the tail
+    zlog tail orders --group audit -f     # share the entries with other members of a group
     zlog tail 'web-*' -f                  # several logs
     """,
 )
@@ -82,6 +85,13 @@ _LAST_DEFAULT = 10
     help="Start at this cursor, and advance it past the printed entries. A new cursor starts at"
     " --from or, without it, at the oldest entry.",
 )
+@click.option(
+    "--group",
+    type=GROUP_NAME,
+    metavar="NAME",
+    help="Print the entries that this member of a group gets, and acknowledge them. A new group is"
+    " a queue that starts at --from or, without it, at the oldest entry.",
+)
 @selecting_options
 @style_options
 @hole_timeout_option
@@ -96,6 +106,7 @@ def tail(
     since_start: bool,
     begin: PositionSpec | None,
     name: str | None,
+    group: str | None,
     tags: tuple[str, ...],
     match: Match | None,
     style: Style,
@@ -115,13 +126,36 @@ def tail(
     With --cursor, the command starts at the cursor. It advances the cursor every second, and when
     Ctrl-C, SIGTERM or SIGHUP ends it, after flushing the output. If the command is killed, the next
     one repeats some entries, so each entry is printed at least once.
+
+    With --group, the command is one more member of a group (`zlog group`), which shares the entries
+    with the others. It acknowledges entries after flushing the output, and gives back the others if
+    it is stopped or the reader of a pipe ends. Without --follow, it stops if there are no entries.
     """
+    if group is not None and (
+        is_selection(log) or since_start or tags or match or (last, name) != (None, None)
+    ):
+        raise click.UsageError(
+            "--group needs a single log, and cannot be combined with -n, --since-start, --cursor or"
+            " --tag"
+        )
     if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from cannot be combined")
     if is_selection(log) and (name is not None or exit_at_tail or (last and tags)):
         raise click.UsageError("--cursor, --exit-at-tail, and -n with --tag need a single log")
     if name is not None and last is not None:
         raise click.UsageError("--cursor and -n cannot be combined")
+    if group is not None:
+        with Output() as out, session.open_log(log, hole_timeout=hole_timeout) as opened_log:
+            intact = tail_group(
+                opened_log,
+                group,
+                begin,
+                count,
+                style.renderer(out),
+                out,
+                on=on and not exit_at_tail,
+            )
+        return exit_code_of_reading(log, intact=intact)
     if since_start:
         begin = "earliest"
     select = selected(tags, match)

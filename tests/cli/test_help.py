@@ -16,13 +16,24 @@ from .conftest import Cli, Inside
 COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "template", "access", "rm"),
     *("append", "forward", "read", "tail", "fill", "trim", "retention", "offload"),
-    *("cursor", "producer", "objects", "spark", "sql", "table"),
+    *("cursor", "producer", "group", "work", "objects", "spark", "sql", "table"),
     *("export", "import", "mirror"),
     *("seqr", "http", "console", "exporter"),
     *("store", "check", "doctor", "top", "bench"),
     *("completion", "help"),
 ]
-GROUPS = ["access", "cursor", "producer", "objects", "spark", "table", "seqr", "store", "bench"]
+GROUPS = [
+    "access",
+    "cursor",
+    "producer",
+    "group",
+    "objects",
+    "spark",
+    "table",
+    "seqr",
+    "store",
+    "bench",
+]
 
 
 def test_command_list_is_complete() -> None:

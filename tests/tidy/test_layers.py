@@ -41,6 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("zlog",),
     ("extension",),
     ("eventsourcing", "objects", "offload", "spark", "tables", "testing", "web"),
+    ("groups",),
     ("seqr",),
     ("cli", "__main__"),
 )

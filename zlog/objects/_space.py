@@ -184,6 +184,8 @@ async def _first_state(
     while (items := await entries.next()) is not None:
         for item in items:
             if isinstance(item, Entry):
+                if machine := await restored(port, name, types):  # another client has just begun it
+                    return machine
                 raise no_checkpoint
             if cursor is not None and item.kind in HIDING:  # all entries of the space may be lost
                 raise no_entry(item, log)

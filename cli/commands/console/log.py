@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 import zlog
 from zlog.cli.commands.views import stripe_fields, view_fields
+from zlog.cli.groups import see_groups, seen_fields
 from zlog.cli.render import gap_details
 from zlog.cli.template import iso
 from zlog.overview import see_store
@@ -40,6 +41,7 @@ async def _log(request: Request) -> Response:
         producers = await log.producers()
         retention = zlog.Retention.of(seen.logs[0].options)
     overview = seen.logs[0]
+    groups = await see_groups(state.session, state.store, seen.logs)
     return JSONResponse(
         {
             **asdict(overview),
@@ -54,6 +56,7 @@ async def _log(request: Request) -> Response:
                 }
                 for producer in producers
             ],
+            "groups": seen_fields(groups.get(name, {})),
             "mac": log.view.mac is not None,
             "replica_reads": sum(log.replica_reads.values()),
         }

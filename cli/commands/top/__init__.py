@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import click
@@ -10,6 +11,7 @@ import click
 import zlog
 from zlog.cli.command import Command
 from zlog.cli.commands.top.rows import HEAD, SORTS, Row, look, rows_of, sorted_rows, summary
+from zlog.cli.groups import Seen, see_groups, seen_fields
 from zlog.cli.output import Output
 from zlog.cli.parameters import interval_option, json_option, match_option
 from zlog.cli.render import to_json
@@ -42,18 +44,20 @@ def top(
 ) -> None:
     """Watch the logs of the store: rates, cursors' lag, sequencers.
 
-    Press s or r to sort, / to filter, Enter to show one log, p to pause, and q or Ctrl-C to quit.
-    The command changes nothing in the store.
+    Press s or r to sort, / to filter, Enter to show one log with its groups, p to pause, and q or
+    Ctrl-C to quit. The command changes nothing in the store.
     """
     if as_json and not once:
         raise click.UsageError("--json needs --once")
     with session.connect() as store:
         if once:
-            _print(asyncio.run(_twice(store, match, session.timeout)), sort, as_json=as_json)
+            seen = asyncio.run(_twice(store, match, session.timeout))
+            groups = asyncio.run(see_groups(session, store, seen[1].logs))
+            _print(seen, groups, sort, as_json=as_json)
             return
         from zlog.cli.commands.top.view import run_view
 
-        run_view(store, match, interval, sort, session.timeout)
+        run_view(session, store, match, interval, sort)
 
 
 async def _twice(
@@ -64,12 +68,22 @@ async def _twice(
     return before, await look(store, match, timeout)
 
 
-def _print(seen: tuple[StoreOverview, StoreOverview], sort: str, *, as_json: bool) -> None:
+def _print(
+    seen: tuple[StoreOverview, StoreOverview],
+    groups: Mapping[str, Seen],
+    sort: str,
+    *,
+    as_json: bool,
+) -> None:
     rows = sorted_rows(rows_of(*seen), sort)
     now = seen[1]
     with Output() as out:
         if as_json:
-            out.line(to_json({**asdict(now), "logs": [_fields(row) for row in rows]}))
+            logs = [
+                {**_fields(row), "groups": seen_fields(groups.get(row.log.name, {}))}
+                for row in rows
+            ]
+            out.line(to_json({**asdict(now), "logs": logs}))
             return
         out.line(f"{now.url}   {summary(now, rows)}")
         table(out, HEAD, (row.cells() for row in rows), head_always=True)

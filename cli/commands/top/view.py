@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import zlog
@@ -17,6 +18,9 @@ from zlog.cli.commands.top.rows import (
     state_of,
     summary,
 )
+from zlog.cli.groups import HEAD as GROUPS_HEAD
+from zlog.cli.groups import Seen, cells, see_groups
+from zlog.cli.session import Session
 from zlog.cli.units import human_bytes
 from zlog.errors import ZlogError
 from zlog.overview import StoreOverview
@@ -33,11 +37,9 @@ except ImportError:
     ) from None
 
 
-def run_view(
-    store: zlog.Store, match: str, interval: float, sort: str, timeout: float | None
-) -> None:
+def run_view(session: Session, store: zlog.Store, match: str, interval: float, sort: str) -> None:
     """Show the logs until the user ends it."""
-    view = TopView(store, match, interval, sort, timeout)
+    view = TopView(session, store, match, interval, sort)
     view.run()
     if view.return_code:
         raise ZlogError("zlog top ended with an error")
@@ -47,11 +49,11 @@ class TopView(App[None]):
     """Shows a table of logs, or one log.
 
     Args:
+        session: the global options of the command.
         store: the store whose logs are shown.
         match: a pattern; only logs whose names match it are shown.
         interval: the time between two polls, in seconds.
         sort: the order of the logs, one of ``SORTS``.
-        timeout: the timeout for each log, in seconds.
     """
 
     TITLE = "zlog top"
@@ -73,19 +75,20 @@ class TopView(App[None]):
     ]
 
     def __init__(
-        self, store: zlog.Store, match: str, interval: float, sort: str, timeout: float | None
+        self, session: Session, store: zlog.Store, match: str, interval: float, sort: str
     ) -> None:
         super().__init__()
         self._store = store
         self._match = match
         self._interval = interval
         self._by = sort
-        self._timeout = timeout
+        self._session = session
         self._reversed = False
         self._paused = False
         self._filter = ""
         self._one = ""
         self._seen: StoreOverview | None = None
+        self._groups: Mapping[str, Seen] = {}
         self._rows: list[Row] = []
         self._looking = False
 
@@ -114,7 +117,9 @@ class TopView(App[None]):
     async def _look(self) -> None:
         self._looking = True
         try:
-            seen = await look(self._store, self._match, self._timeout)
+            seen = await look(self._store, self._match, self._session.timeout)
+            shown = [log for log in seen.logs if log.name == self._one]
+            self._groups = await see_groups(self._session, self._store, shown)
         except ZlogError as error:
             self.query_one("#summary", Static).update(f"can't read the logs: {error}")
             return
@@ -188,6 +193,10 @@ class TopView(App[None]):
             (f"cursor {cursor.name}", f"at {cursor.position:,}, {cursor.lag:,} behind")
             for cursor in log.cursors
         ]
+        for name, stat in self._groups.get(log.name, {}).items():
+            values = zip(GROUPS_HEAD[1:], cells(name, stat)[1:], strict=True)
+            words = (f"{what.lower()} {value}" for what, value in values if value != "-")
+            lines.append((f"group {name}", ", ".join(words)))
         width = max(len(label) for label, _ in lines)
         return "\n".join(f"{label:{width}}  {value}" for label, value in lines)
 

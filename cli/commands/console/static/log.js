@@ -152,6 +152,7 @@ function cursorsTab(body, context) {
     body.replaceChildren(
       h("div", { class: "card" }, rows.length ? table(["Cursor", "#Position", "#Behind the tail", "Committed (UTC)", ""], rows)
         : h("p", { class: "faint" }, "No cursors: no reader has asked this log to keep its place.")),
+      ...(details.groups.length ? [h("h2", {}, "Groups"), h("div", { class: "card" }, groupsTable(details.groups))] : []),
       h("h2", {}, "Retention"),
       h("div", { class: "card" }, h("p", {}, `Kept: ${kept(details.retention)}. ${age(details.retention, report)}`,
         report.doubt ? h("span", { class: "bad" }, ` Clocks disagree: ${report.doubt}`) : null)),
@@ -165,6 +166,16 @@ function cursorsTab(body, context) {
   context.listeners.add(update);
   update();
   return {};
+}
+
+function groupsTable(groups) {
+  return table(["Group", "Mode", "#Lag", "#Oldest", "#Members", "#In progress", "#Redelivered", "#Dead letters"], groups.map((group) => {
+    if (group.error) return [group.name, `can't be read: ${group.error}`, "", "", "", "", "", ""];
+    const queue = group.mode === "queue" ? [group.in_progress, group.redeliveries, group.dead].map(number) : ["", "", ""];
+    const alive = group.members.filter((member) => member.alive);
+    const names = h("span", { title: alive.map((member) => member.name).join(", ") }, number(alive.length));
+    return [group.name, group.mode, number(group.lag), group.oldest ? span(group.age) : "", names, ...queue];
+  }));
 }
 
 function layoutsTab(body, context) {
