@@ -256,6 +256,11 @@ ALERTS: dict[str, tuple[dict[str, str], int, int]] = {
         45,
         60,
     ),
+    "ZlogGroupStalled": (
+        {f'zlog_group_oldest_seconds{LOG[:-1]},group="g"}}': "0+60x40 0x20"},
+        25,
+        45,
+    ),
     "ZlogObjectOverfull": ({f"zlog_log_fullness_ratio{LOG}": "1.3x20 0.1x20"}, 18, 25),
 }
 """For each, series of a value per minute; minutes at which it fires, and is cleared."""

@@ -13,6 +13,7 @@ import pytest
 import zlog
 from zlog._base.names import head_object
 from zlog.cli.commands.top.rows import HEAD, look, rows_of, summary
+from zlog.groups import Queue
 from zlog.overview import overview, rates
 
 from ..client.planted import flip
@@ -120,6 +121,8 @@ def test_view_sorts_filters_and_opens_log(terminal: Terminal, ten: zlog.Log) -> 
     wait_for(terminal, "names with 'ord'")
     terminal.press("\r")
     wait_for(terminal, "cursor billing", "at 4, 11 behind", "width 2")
+    with Queue(ten, "mail"):
+        wait_for(terminal, "group mail", "mode queue, lag 15")
     terminal.press("\x1b")
     wait_for(terminal, "RATE/s")
     check_end(terminal, "q")

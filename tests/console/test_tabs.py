@@ -5,6 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 import zlog
+from zlog.groups import Group, Queue
 
 from ..client.planted import flip
 from ..support.console import ConsoleProcess
@@ -48,6 +49,20 @@ def test_cursors_retention_and_producers_are_shown(
             f"{producer.updated:%Y-%m-%d %H:%M:%S}",
         ]
     ]
+
+
+def test_groups_are_shown(store: zlog.Store, serve: Server, visit: Visitor) -> None:
+    with zlog.Log.create(store, "orders") as log:
+        log.append_many([b"x"] * 4)
+        with Group(log, "billing").join(), Queue(log, "mail", worker="w1") as queue:
+            queue.take(1, wait=5)[0].ack(flush=True)
+            log.cursor("group.none", create=0)
+            page = visit(serve(), "/#/log/orders?tab=cursors")
+            expect(page.get_by_role("heading", name="Groups")).to_be_visible()
+            billing, mail = table(page, 1)
+    assert [*billing[:3], *billing[4:]] == ["billing", "ordered", "4", "1", "", "", ""]
+    assert [*mail[:3], mail[4], *mail[6:]] == ["mail", "queue", "3", "1", "0", "0"]
+    assert billing[3].endswith(" s")
 
 
 def test_log_facts_match_overview(

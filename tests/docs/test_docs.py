@@ -16,6 +16,7 @@ import pytest
 import zlog
 import zlog.admin
 import zlog.aio
+import zlog.groups
 import zlog.store
 import zlog.testing
 from tests.support.ceph import CephCluster
@@ -155,7 +156,14 @@ CLASSES = {
 
 @pytest.mark.parametrize(
     "documented",
-    [zlog, zlog.admin, zlog.aio, zlog.store, *sorted(CLASSES, key=lambda each: each.__name__)],
+    [
+        zlog,
+        zlog.admin,
+        zlog.aio,
+        zlog.groups,
+        zlog.store,
+        *sorted(CLASSES, key=lambda each: each.__name__),
+    ],
     ids=lambda documented: documented.__name__,
 )
 def test_every_public_name_is_documented(documented: Any) -> None:

@@ -73,10 +73,11 @@ def test_embedded_tutorial_runs(terminal: Terminal, home: Path) -> None:
     follow(page, terminal, home / "tutorial")
 
 
-def test_objects_page_runs(terminal: Terminal, home: Path) -> None:
+@pytest.mark.parametrize("page", ["objects.md", "groups.md"])
+def test_page_runs(terminal: Terminal, home: Path, page: str) -> None:
     terminal.enter("export ZLOG_STORE=file://$HOME/zlog-store")
     terminal.wait_until_idle(_SECONDS)
-    follow(blocks(DOCS / "objects.md"), terminal, home / "tutorial")
+    follow(blocks(DOCS / page), terminal, home / "tutorial")
 
 
 def test_ceph_tutorial_runs(terminal: Terminal, home: Path) -> None:
