@@ -36,9 +36,12 @@ int Conditions::search(uint64_t end) {
   if (!header_.tagged) return search_holes(begin, end);
   Filtered filtered;
   if (end - begin >= filter_positions_min(header_)) {
-    filters_from_ = std::min(begin, std::max(header_.indexed, header_.trim_point));
-    ZLOG_TRY(look_up_filters(object_, header_, filters_from_, end, tag_sets(), &filtered, &bytes_));
-    known_ = filtered.known;
+    const uint64_t from = std::min(begin, std::max(header_.indexed, header_.trim_point));
+    ZLOG_TRY(look_up_filters(object_, header_, from, end, tag_sets(), &filtered));
+    if (filtered.complete) {
+      filters_from_ = from;
+      known_ = filtered.known;
+    }
   }
   std::vector<StoredChunk> chunks;
   const uint64_t indexed = std::min(header_.indexed, end);

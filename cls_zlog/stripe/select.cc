@@ -90,7 +90,7 @@ class Selection {
     for (size_t i = 0; i < request_.tags.size(); i++) {
       sets[request_.all ? 0 : i].push_back(request_.tags[i]);
     }
-    return stripe::look_up_filters(object_, header_, start, end, sets, out, &bytes_read_);
+    return stripe::look_up_filters(object_, header_, start, end, sets, out);
   }
 
   int search(const Segment& segment, Found* out) {

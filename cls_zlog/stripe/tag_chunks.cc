@@ -320,6 +320,7 @@ int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_
 int forget_chunks(Object& object, Header* header) {
   if (!header->tagged) return 0;
   header->indexed = std::max(header->indexed, header->trim_point);
+  ZLOG_TRY(forget_filters(object, *header));
   Page page;
   bool more = false;
   ZLOG_TRY(object.omap_list("", std::string(kChunks), 1, &page, &more));
@@ -330,7 +331,7 @@ int forget_chunks(Object& object, Header* header) {
     ZLOG_TRY(
         object.omap_remove_range(bucket_key(bucket, 0), bucket_key(bucket, header->trim_point)));
   }
-  return forget_filters(object, *header);
+  return 0;
 }
 
 }  // namespace zlog::stripe

@@ -21,6 +21,7 @@ constexpr uint32_t kParts = 64;
 constexpr uint32_t kWhole = kParts;
 
 constexpr size_t kWantedMax = 1024;  // tags that are looked up in each filter
+constexpr uint64_t kBytesMax = 8u << 20;
 
 struct TagFilter {
   uint32_t count = 0;
@@ -117,8 +118,8 @@ int hash_tags(Object& object, const Header& header, Span* span, std::vector<uint
   return 0;
 }
 
-// Merges filters right below a new one into it, as long as they are not larger. So most appends
-// rewrite few hashes, and there are few filters. Removes damaged filters.
+// Merges filters right below a new one into it, as long as they are at most twice as large. So most
+// appends rewrite few hashes, and there are few filters. Removes damaged filters.
 int merge_below(Object& object, const Header& header, Span* span, std::vector<uint32_t>* hashes) {
   std::vector<std::pair<Span, std::vector<uint32_t>>> filters;
   const auto list = [&](const std::string& key, std::string_view value, const Span* each,
@@ -135,7 +136,7 @@ int merge_below(Object& object, const Header& header, Span* span, std::vector<ui
   ZLOG_TRY(each_span(object, header, prefix_of(kWhole), 0, list));
   for (; !filters.empty(); filters.pop_back()) {
     const auto& [below, its] = filters.back();
-    if (below.last + 1 != span->first || its.size() > hashes->size()) break;
+    if (below.last + 1 != span->first || its.size() / 2 > hashes->size()) break;
     hashes->insert(hashes->end(), its.begin(), its.end());
     sort_hashes(hashes);
     span->first = below.first;
@@ -153,7 +154,7 @@ uint64_t filter_positions_min(const Header& header) {
 }
 
 int look_up_filters(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                    const TagSets& sets, Filtered* out, uint64_t* bytes) {
+                    const TagSets& sets, Filtered* out) {
   std::vector<std::vector<uint32_t>> hashes;  // of each set
   std::set<uint32_t> wanted, parts;
   for (const std::vector<std::string_view>& tags : sets) {
@@ -166,13 +167,15 @@ int look_up_filters(Object& object, const Header& header, uint64_t begin, uint64
   // By last and first position: the wanted hashes that are not in the filter.
   std::map<std::pair<uint64_t, uint64_t>, std::set<uint32_t>> missing;
   bool any = true;
+  uint64_t bytes = 0;
   const auto read = [&](uint32_t part) {
     any = part == kWhole;
     const auto use = [&](const std::string& key, std::string_view value, const Span* span,
                          bool* more) {
       *more = span == nullptr || span->first < end;
       any = any || *more;
-      *bytes += value.size();
+      bytes += value.size();
+      *more = *more && bytes < kBytesMax;
       TagFilter filter;
       if (!*more || span == nullptr || doubtful(header, *span)) return 0;
       if (from_stored(key, value, &filter).code != 0) return 0;
@@ -186,8 +189,10 @@ int look_up_filters(Object& object, const Header& header, uint64_t begin, uint64
   };
   ZLOG_TRY(read(kWhole));
   for (const uint32_t part : parts) {
-    if (any) ZLOG_TRY(read(part));  // if one part has no key, no filter is divided
+    if (!any || bytes >= kBytesMax) break;  // if one part has no key, no filter is divided
+    ZLOG_TRY(read(part));
   }
+  out->complete = bytes < kBytesMax;
   for (const auto& [span, absent] : missing) {
     out->known.push_back({span.second, span.first});
     const auto lacks = [&, &absent = absent](uint32_t hash) { return absent.count(hash) != 0; };
@@ -224,16 +229,16 @@ int add_filter(Object& object, const Header& header, uint64_t begin, uint64_t en
 
 int forget_filters(Object& object, const Header& header) {
   if (header.appenders.empty()) return 0;
-  Page page;
-  bool more = false;
-  ZLOG_TRY(object.omap_list("", std::string(kFilters), 1, &page, &more));
-  if (page.empty()) return 0;
-  const std::string& first = page.begin()->first;
-  const std::string of_part = first.substr(0, prefix_of(kWhole).size());
-  if (first >= span_key_bound(of_part, header.trim_point)) return 0;
-  for (uint32_t part = 0; part <= kWhole; part++) {
-    const std::string prefix = prefix_of(part);
-    ZLOG_TRY(object.omap_remove_range(prefix, span_key_bound(prefix, header.trim_point)));
+  for (uint32_t part : {0u, kWhole}) {
+    Page page;
+    bool more = false;
+    ZLOG_TRY(object.omap_list("", prefix_of(part), 1, &page, &more));
+    const std::string bound = span_key_bound(prefix_of(part), header.trim_point);
+    if (page.empty() || page.begin()->first >= bound) continue;
+    for (const uint32_t end = part == kWhole ? kWhole + 1 : kParts; part < end; part++) {
+      const std::string prefix = prefix_of(part);
+      ZLOG_TRY(object.omap_remove_range(prefix, span_key_bound(prefix, header.trim_point)));
+    }
   }
   return 0;
 }

@@ -24,7 +24,8 @@ using TagSets = std::vector<std::vector<std::string_view>>;
 // The results of a search in filters; spans in ascending order of their last positions.
 struct Filtered {
   std::vector<Span> known;   // the positions with a filter
-  std::vector<Span> absent;  // those of them at which no entry matches
+  std::vector<Span> absent;  // known positions at which no entry matches
+  bool complete = false;     // whether all filters were looked up
 
   // Returns the first position at or above `begin` that is not absent.
   uint64_t searched_from(uint64_t begin) const {
@@ -38,10 +39,10 @@ struct Filtered {
 // Returns the number of positions that are searched with filters. To read fewer takes less time.
 uint64_t filter_positions_min(const Header& header);
 
-// Looks sets of tags up in the filters that have positions in [begin, end). Adds the number of
-// bytes read to `bytes`.
+// Looks sets of tags up in the filters that have positions in [begin, end). Reads up to 8 MiB of
+// filters, and none if there are more than 1,024 tags.
 int look_up_filters(Object& object, const Header& header, uint64_t begin, uint64_t end,
-                    const TagSets& sets, Filtered* out, uint64_t* bytes);
+                    const TagSets& sets, Filtered* out);
 
 // Adds a filter if positions of [begin, end) have none, except for a few at the end. `known` are
 // those that have one.

@@ -173,6 +173,9 @@ def test_few_records_get_no_filter(stripe: Ordered, door: Door) -> None:
     assert stripe.unless((b"none",)) is None
     assert filters(door.load(stripe.name)) == []
     stripe.fill(*[[b"tag"]] * 100)
+    many = [tuple(b"none %d.%d" % (i, k) for k in range(33)) for i in range(32)]
+    assert stripe.unless(*many) is None  # more tags than are looked up in filters
+    assert filters(door.load(stripe.name)) == []
     assert stripe.unless((b"none",)) is None
     assert len(filters(door.load(stripe.name))) == 1
 
@@ -200,6 +203,12 @@ def test_divided_filter(stripe: Ordered, door: Door) -> None:
 
 @in_memory
 def test_trim_removes_filters(stripe: Ordered, door: Door) -> None:
+    for _ in range(2 * FEW):
+        stripe.fill([b"tag"])
+    assert stripe.unless((b"none",)) is None  # before there is a chunk
+    assert len(filters(door.load(stripe.name))) == 1
+    assert stripe.trim_to(1, len(stripe.tags) - 1).code == Code.OK
+    assert filters(door.load(stripe.name)) == []
     for _ in range(3):
         fill_with_many_tags(stripe)
         assert stripe.unless((b"none",)) is None
