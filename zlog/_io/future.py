@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_NOBODY = threading.Condition()
+"""Stands for the condition of a future that was finished before another thread needed one."""
+
 
 class LazyFuture(Future[T]):
     """A ``concurrent.futures.Future`` that has no condition until another thread needs it.
 
-    To make, acquire and notify a condition takes most of the time of an ordinary future. One thread
-    sets the state without a lock, and then looks for a condition. All others make the condition
-    before they look at the state. So one of the two sees what the other has done.
+    To make, acquire and notify a condition takes most of the time of an ordinary future. The thread
+    that finishes the future needs the condition only if another one has made it before. If none
+    has, no thread can have seen an earlier state under the condition, or have added a callback.
     """
 
     def __init__(self) -> None:
@@ -27,8 +30,17 @@ class LazyFuture(Future[T]):
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        made: threading.Condition | None = self.__dict__.get("_made")
-        return made or self.__dict__.setdefault("_made", threading.Condition())
+        fields = self.__dict__
+        made: threading.Condition | None = fields.get("_made")
+        made = made or fields.setdefault("_made", threading.Condition())
+        if made is _NOBODY:
+            self._state = FINISHED  # the finishing thread may not have come this far
+            made = fields.get("_late") or fields.setdefault("_late", threading.Condition())
+        return made
+
+    def done(self) -> bool:
+        """See the base class."""
+        return self._state not in (PENDING, RUNNING)
 
     def cancel(self) -> bool:
         """See the base class."""
@@ -52,10 +64,11 @@ class LazyFuture(Future[T]):
         self._finish()
 
     def _finish(self) -> None:
-        self._state = FINISHED
-        if "_made" not in self.__dict__:
+        if self.__dict__.setdefault("_made", _NOBODY) is _NOBODY:
+            self._state = FINISHED
             return
         with self._condition:
+            self._state = FINISHED
             for waiter in self._waiters:
                 (waiter.add_result if self._exception is None else waiter.add_exception)(self)
             self._condition.notify_all()

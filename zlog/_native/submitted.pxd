@@ -1,4 +1,5 @@
 cdef class Submitted:
+    cdef object __weakref__
     cdef object loop
     cdef bint over
     cdef bint seen  # whether its error, if any, was retrieved

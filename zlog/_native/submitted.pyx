@@ -57,7 +57,7 @@ cdef class Submitted:  # asyncio.Future[int]
 
     def result(self) -> int:
         if not self.over or self.error is not None:
-            raise self.exception()
+            raise self.exception().with_traceback(None)
         return self.position
 
     def _make_cancelled_error(self):  # for asyncio.gather()
