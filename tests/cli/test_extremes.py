@@ -39,7 +39,7 @@ _GIVEN += " directory=spool query=table"
 GIVEN = dict(word.split("=") for word in _GIVEN.split(" "))
 """What an argument or option that is needed gets while another one is extreme."""
 
-ENDLESS = ("top", "console", "http", "exporter", "spark", "table", "objects watch")
+ENDLESS = ("top", "console", "http", "exporter", "spark", "table", "objects watch", "work")
 """Commands that run until they are stopped; they get a store that does not exist, to read only."""
 
 ROOT = click.Context(command, info_name="zlog")
