@@ -35,7 +35,7 @@ WORDS = [*NUMBERS, *TIMES, *TEXTS, *PLACES, "never", "off", "none"]
 
 _GIVEN = "log=orders log_names=spare name=x names=c producers=s key=k value=1 position=1"
 _GIVEN += " positions=1 words=true address=127.0.0.1:1 shell=bash target=mem:// table=t pattern=w*"
-_GIVEN += " directory=spool query=table"
+_GIVEN += " directory=spool query=table to=5"
 GIVEN = dict(word.split("=") for word in _GIVEN.split(" "))
 """What an argument or option that is needed gets while another one is extreme."""
 
