@@ -190,6 +190,43 @@ def test_trimmed_offsets_are_gone(server: Server) -> None:
     assert (gone.status, gone.fields["code"]) == (410, "Trimmed")
 
 
+def test_trims_keep_the_state_of_streams(start: Starter, store_at: str) -> None:
+    one, two = start(), start()
+    fork = "/v1/stream/fork"
+    one.ask("PUT", S, b"a", **TEXT)
+    assert one.ask("PUT", fork, b"!", Stream_Forked_From=S).status == 201
+    one.ask("POST", S, b"b", **TEXT, Stream_Closed="true")
+    with zlog.connect(store_at) as store, zlog.Log.open(store, "s") as log:
+        log.set_retention(zlog.Retention(entries=0))
+        assert log.apply_retention() == 1  # the registration of the fork
+        with pytest.raises(zlog.HeldByCursor):
+            log.trim_to(2)
+        assert two.ask("DELETE", S).status == 204
+        assert one.ask("POST", fork, b"!", **TEXT).status == 204
+        assert two.ask("GET", fork).body == b"!!"
+        one.ask("DELETE", fork)
+        assert two.ask("GET", "/v1/logs").fields["logs"] == []
+
+
+def test_trimmed_stream_stays_closed_after_its_forks(start: Starter) -> None:
+    one, two = start(), start()
+    one.ask("PUT", S, b"a", **TEXT)
+    one.ask("PUT", "/v1/stream/fork", Stream_Forked_From=S)
+    one.ask("POST", S, **TEXT, Stream_Closed="true")
+    one.ask("DELETE", "/v1/stream/fork")
+    assert one.ask("POST", "/v1/logs/s/trim", b'{"before": 4}').status == 409
+    assert one.ask("POST", "/v1/logs/s/trim", b'{"before": 2}').status == 204
+    assert two.ask("POST", S, b"no", **TEXT).fields["code"] == "StreamClosed"
+
+
+def test_trim_does_not_expire_a_stream(server: Server) -> None:
+    server.ask("PUT", S, b"a", **TEXT, Stream_TTL="1000")
+    assert server.ask("POST", "/v1/logs/s/trim", b'{"before": 1}').status == 204
+    server.kill()
+    server.start()
+    assert server.ask("GET", S).status == 200
+
+
 def test_readers_get_appends_of_other_servers_and_resume_after_a_stop(start: Starter) -> None:
     one, two = start(), start()
     one.ask("PUT", S, b"a", **TEXT)

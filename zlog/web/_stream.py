@@ -3,7 +3,10 @@
 An entry is a chunk of bytes or a JSON message, but entries with the tag ``ds:control`` only change
 the state. Every decision, such as whether an append repeats another one, depends on the newest
 entries with certain tags. A server reads these entries, decides, and appends under the condition
-that there are no newer ones. What it remembers of them saves requests, but decides nothing.
+that there are no newer ones, so what it remembers of them only saves requests.
+
+Trims forget entries. Cursors keep trims from passing the entries that close or delete the stream,
+and those that register its forks. Producers are forgotten.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import zlog
 import zlog.aio
 from zlog.extension import no_entry
 from zlog.web._errors import Refusal
+from zlog.web._held import FORK, hold_end, hold_forks, registered
 from zlog.web._live import Live
 from zlog.web._settings import OPTION, Producer, Settings, offset_text
 
@@ -30,8 +34,6 @@ CONTROL = "ds:control"
 END = "ds:end"
 """This entry closes the stream or, with DELETED, deletes it."""
 DELETED = "ds:deleted"
-FORK = "ds:fork"
-"""A fork was made or removed; the entry's data says which."""
 PART = "ds:part"
 """The next entry belongs to the same append."""
 ORDER = "ds:order"
@@ -40,7 +42,7 @@ ORDER = "ds:order"
 _FACTS_MAX = 512
 _ATTEMPTS = 50
 _CREATING_SECONDS = 60.0
-"""How long after its registration a fork may still be created."""
+"""How long after its registration, by the servers' clocks, a fork may still be created."""
 
 
 class Deleted(Refusal):
@@ -162,9 +164,10 @@ class Stream:
         if now >= self._used_at + ttl or (used and now >= self._used_at + ttl / 8):
             newest = await self.log.last()
             self._used_at = newest.timestamp.timestamp() if newest else 0.0
-            if now >= self._used_at + ttl * 9 / 8:
+            if newest and now >= self._used_at + ttl * 9 / 8:
                 return True
-            if used and now >= self._used_at + ttl / 8:
+            # If all entries were trimmed, the time to live begins again.
+            if not newest or (used and now >= self._used_at + ttl / 8):
                 await self.log.append(b"", tags=(CONTROL,))
                 self._used_at = now
         return False
@@ -172,7 +175,9 @@ class Stream:
     async def begin(self, data: Sequence[bytes], *, close: bool) -> None:
         """Append a new stream's first entries. Raises Conflict if another client has done so."""
         entries, tags = _entries(data, [END] if close else [])
-        await self.log.append_many(entries, tags_each=tags, expect=0)
+        positions = await self.log.append_many(entries, tags_each=tags, expect=0)
+        if close:
+            await hold_end(self.log, positions[-1])
 
     async def abandon(self) -> None:
         """Delete a stream without entries. Raises Conflict if it has some."""
@@ -224,6 +229,8 @@ class Stream:
                 elif fresh:
                     if isinstance(outcome, Refusal):
                         raise outcome
+                    if close and outcome.closed:  # the server that closed the stream may have died
+                        await hold_end(self.log, facts[END].position)
                     return outcome
                 fresh = True
             else:
@@ -234,6 +241,8 @@ class Stream:
             self._learn(tag, new if tag in marks else facts[tag]._replace(checked=last))
         self._used_at = time.time()
         self.live.passed(last + 1)
+        if close:
+            await hold_end(self.log, last)
         return Appended(self.base + last + 1, close, seq=producer.seq if producer else 0)
 
     def _decided(
@@ -362,21 +371,18 @@ class Stream:
         data = msgspec.json.encode((log, fork_id, exists))
         unless = [(DELETED,)] if exists else ()
         try:
-            await self.log.append(data, tags=(CONTROL, FORK), unless=unless)
+            position = await self.log.append(data, tags=(CONTROL, FORK), unless=unless)
         except zlog.Conflict:
             raise Deleted(self.log.name) from None
+        await hold_forks(self.log, position if exists else None)
 
     async def forks(self) -> list[tuple[str, str, bool]]:
         """Return the log and id of each registered fork, and whether it may be being created."""
-        found: dict[str, tuple[str, str, bool]] = {}
-        async for item in self.log.read_range(tags=(FORK,)):
-            if isinstance(item, zlog.Entry):
-                log, fork_id, exists = msgspec.json.decode(item.data)
-                age = time.time() - item.timestamp.timestamp()
-                found[fork_id] = log, fork_id, age < _CREATING_SECONDS
-                if not exists:
-                    del found[fork_id]
-        return [*found.values()]
+        oldest = time.time() - _CREATING_SECONDS
+        return [
+            (msgspec.json.decode(entry.data)[0], fork_id, entry.timestamp.timestamp() > oldest)
+            for fork_id, entry in (await registered(self.log)).items()
+        ]
 
     async def mark_deleted(self, *, if_expired: bool = False) -> bool:
         """Refuse all further use of the stream.
@@ -392,12 +398,13 @@ class Stream:
             if if_expired and ttl is not None:
                 if newest and time.time() < newest.timestamp.timestamp() + ttl * 9 / 8:
                     return False
-                await self.log.append(b"", tags=tags, expect=tail)
+                position = await self.log.append(b"", tags=tags, expect=tail)
             else:
-                await self.log.append(b"", tags=tags, unless=unless, after=tail - 1)
+                position = await self.log.append(b"", tags=tags, unless=unless, after=tail - 1)
         except zlog.Conflict:
             return False
-        self.live.passed(tail + 1)
+        self.live.passed(position + 1)
+        await hold_end(self.log, position)
         return True
 
 
