@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import zlog
 import zlog.aio
@@ -72,7 +73,9 @@ class Live:
             except zlog.LogNotFound:
                 self.passed(1 << 63)  # a read reports it
                 return
-            except zlog.ZlogError:
+            except Exception as error:
+                if not isinstance(error, zlog.ZlogError):
+                    logging.getLogger("zlog.web").exception("following a log failed")
                 await asyncio.sleep(_RETRY_SECONDS)
 
 

@@ -121,6 +121,7 @@ class Stream:
         if not tail:
             raise zlog.LogNotFound(f"the stream {self.log.name!r} is being created")
         self.begun = True
+        self.live.passed(tail)  # readers that wait below it may have missed an entry
         return self.base + tail
 
     async def _fact(self, tag: str, tail: int) -> _Fact:
