@@ -362,6 +362,9 @@ def _split(stream: Stream, body: bytes) -> list[bytes]:
     if body and stream.settings.is_json:
         return _messages(body)
     most = stream.log.entry_bytes_max
+    if media_type(stream.settings.type).startswith("text/"):  # keep characters of UTF-8 whole
+        sizes = max(1, most - 3), most, most
+        return re.findall(rb"(?s).{%d,%d}(?![\x80-\xbf])|.{1,%d}" % sizes, body)
     return [body[i : i + most] for i in range(0, len(body), most)]
 
 
