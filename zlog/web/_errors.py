@@ -69,7 +69,8 @@ def reply_to(error: Exception) -> Response:
 def location(request: Request) -> dict[str, str]:
     """Return the header of a reply with the address of what was created."""
     path = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
-    return {"Location": f"{request.url.scheme}://{request.headers['host']}{path}"}
+    host = request.headers.get("host")  # HTTP/1.0 does not require it
+    return {"Location": f"{request.url.scheme}://{host}{path}" if host else path}
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
