@@ -80,11 +80,18 @@ class DurableStreams:
                     await stream.tail()
                 heir = stream
                 while heir.settings.source:
-                    source = await stack.enter_async_context(
-                        self._handles.use(heir.settings.source)
-                    )
-                    if source.log.view.log_id != heir.settings.source_id or not source.stream:
-                        raise Refusal(410, "SourceRemoved", "the source of the fork was removed")
+                    source = None
+                    with suppress(zlog.LogNotFound):
+                        source = await stack.enter_async_context(
+                            self._handles.use(heir.settings.source)
+                        )
+                    if (
+                        not (source and source.stream)
+                        or source.log.view.log_id != heir.settings.source_id
+                    ):
+                        hint = "Delete the fork. Its own entries are in its log."
+                        message = "the source of the fork was removed"
+                        raise Refusal(410, "SourceRemoved", message, hint)
                     heir.source = heir = source.stream
                 if await stream.expired(used=used) and await stream.mark_deleted(if_expired=True):
                     raise Deleted(name)
@@ -237,9 +244,18 @@ class DurableStreams:
 
     async def delete(self, request: Request, name: str, body: bytes) -> Response:
         """Delete a stream. Its data is kept while forks of it exist."""
-        async with self._use(name) as stream:
-            if not await stream.mark_deleted():
-                raise Deleted(name)
+        try:
+            async with self._use(name) as stream:
+                if not await stream.mark_deleted():
+                    raise Deleted(name)
+        except Refusal as error:
+            if error.code != "SourceRemoved":
+                raise
+            async with self._handles.use(name) as handle:
+                assert handle.stream is not None
+                await handle.stream.mark_deleted()
+                await self._clean_up(handle)
+            return Response(None, 204)
         with suppress(zlog.LogNotFound, Refusal):
             async with self._use(name) as stream:
                 await stream.closed(await stream.tail())
