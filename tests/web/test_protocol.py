@@ -131,6 +131,29 @@ def test_deleted_and_created_again_by_another_server(start: Starter) -> None:
     assert one.ask("GET", S).body == b"new!"
 
 
+def test_offset_of_deleted_stream_is_refused_by_its_successor(start: Starter) -> None:
+    one, two = start(), start()
+    old = one.ask("PUT", S, b"old", **TEXT).headers["stream-next-offset"]
+    fork = {"Stream_Forked_From": S, "Stream_Fork_Offset": old}
+    assert two.ask("PUT", "/v1/stream/fork", **fork).headers["stream-next-offset"] > old
+    assert two.ask("GET", f"/v1/stream/fork?offset={old}").status == 200
+    for path in ("/v1/stream/fork", S):
+        assert two.ask("DELETE", path).status == 204
+    assert two.ask("PUT", S, b"new", **TEXT).headers["stream-next-offset"] != old
+    for server, query in ((one, ""), (two, "&live=sse"), (two, "&live=long-poll")):
+        gone = server.ask("GET", f"{S}?offset={old}{query}")
+        assert (gone.status, gone.fields["code"]) == (410, "OffsetOfAnother")
+    assert one.ask("PUT", "/v1/stream/fork", **fork).status == 409
+
+
+def test_readers_of_json_skip_what_is_not_json(server: Server, store_at: str) -> None:
+    server.ask("PUT", S, b"[1]", Content_Type="application/json")
+    with zlog.connect(store_at) as store, zlog.Log.open(store, "s") as log:
+        log.append_many([b"text", b"", b"2,3", b"[4"])
+    server.ask("POST", S, b"[5]", Content_Type="application/json")
+    assert server.ask("GET", S).body == b"[1,5]"
+
+
 def test_death_while_creating_or_deleting_is_completed(server: Server, store_at: str) -> None:
     option = {"stream": '{"type":"application/json"}'}
     with zlog.connect(store_at) as store:
@@ -181,13 +204,17 @@ def test_fork_keeps_large_part_of_deleted_source(start: Starter) -> None:
 
 def test_trimmed_offsets_are_gone(server: Server) -> None:
     server.ask("PUT", S, b"a", **TEXT)
+    first = server.tail("s")
     second = server.ask("POST", S, b"b", **TEXT).headers["stream-next-offset"]
     server.ask("POST", S, b"c", **TEXT)
     assert server.ask("POST", "/v1/logs/s/trim", b'{"before": 2}').status == 204
     assert server.ask("GET", S).body == b"c"
     assert server.ask("GET", f"{S}?offset={second}").body == b"c"
-    gone = server.ask("GET", f"{S}?offset=0000000000000001_0000000000000000")
-    assert (gone.status, gone.fields["code"]) == (410, "Trimmed")
+    for query in ("", "&live=sse"):
+        gone = server.ask("GET", f"{S}?offset={first}{query}")
+        assert (gone.status, gone.fields["code"]) == (410, "Trimmed")
+    with server.events(f"{S}?offset=-1&live=sse") as reply:
+        assert b"data:c" in reply.read1()
 
 
 def test_trims_keep_the_state_of_streams(start: Starter, store_at: str) -> None:

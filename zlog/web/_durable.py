@@ -25,8 +25,6 @@ from zlog.web._settings import (
     closes,
     inherit,
     media_type,
-    offset_of,
-    offset_text,
     order_of,
     producer_of,
     same,
@@ -137,7 +135,7 @@ class DurableStreams:
                     if close != await stream.closed(tail) or not same(wanted, stream.settings):
                         message = f"the stream {name!r} exists with other settings"
                         raise Refusal(409, "StreamExists", message, "HEAD returns its settings.")
-                    return Response(None, 200, _headers(stream.settings, tail, closed=close))
+                    return Response(None, 200, _headers(stream, tail, closed=close))
             except Refusal as error:
                 if error.status == 410 or error.code == "NotAStream":
                     raise Refusal(409, error.code, str(error), error.hint) from None
@@ -146,18 +144,18 @@ class DurableStreams:
             except zlog.LogNotFound:
                 pass
             with suppress(zlog.Conflict):
-                settings, tail = await self._create(name, wanted, body, close=close)
-                headers = _headers(settings, tail, closed=close)
+                at = request.headers.get("stream-fork-offset")
+                headers = await self._create(name, wanted, at, body, close=close)
                 return Response(None, 201, {**headers, **location(request)})
         raise Refusal(503, "Busy", "other clients create and delete this stream", Retry_After=1)
 
     async def _create(
-        self, name: str, wanted: Settings, body: bytes, *, close: bool
-    ) -> tuple[Settings, int]:
-        """Create a stream, and return its settings and tail. Raises Conflict if it exists."""
+        self, name: str, wanted: Settings, at: str | None, body: bytes, *, close: bool
+    ) -> dict[str, str]:
+        """Create a stream, and return the headers of the reply. Raises Conflict if it exists."""
         if not wanted.source:
             settings = inherit(wanted, None)
-            return settings, await self._begin(name, settings, [], body, close=close)
+            return await self._begin(name, settings, None, [], body, close=close)
         try:
             async with self._use(wanted.source) as source:
                 tail = await source.tail()
@@ -170,13 +168,15 @@ class DurableStreams:
                 )
                 if settings.offset > tail:
                     raise ValueError("Stream-Fork-Offset is above the source's end")
+                if at is not None:
+                    source.offset(at)
                 if media_type(settings.type) != media_type(source.settings.type):
                     message = f"the source's content type is {source.settings.type!r}"
                     raise Refusal(409, "ContentTypeDiffers", message)
                 prefix = await _prefix(source, settings)
                 await source.register(name, settings.fork_id, exists=True)
                 try:
-                    return settings, await self._begin(name, settings, prefix, body, close=close)
+                    return await self._begin(name, settings, source, prefix, body, close=close)
                 except zlog.Conflict:
                     await source.register(name, settings.fork_id, exists=False)
                     raise
@@ -186,9 +186,16 @@ class DurableStreams:
             raise Refusal(409, error.code, str(error), error.hint) from None
 
     async def _begin(
-        self, name: str, settings: Settings, prefix: list[bytes], body: bytes, *, close: bool
-    ) -> int:
-        """Create a stream's log, and append its first entries.
+        self,
+        name: str,
+        settings: Settings,
+        source: Stream | None,
+        prefix: list[bytes],
+        body: bytes,
+        *,
+        close: bool,
+    ) -> dict[str, str]:
+        """Create a stream's log, append its first entries, and return the headers of the reply.
 
         Raises:
             Conflict: the log exists. Look again.
@@ -216,7 +223,8 @@ class DurableStreams:
                 await stream.abandon()
                 await self._clean_up(handle)
                 raise
-            return await stream.tail()
+            stream.source = source
+            return _headers(stream, await stream.tail(), closed=close)
 
     async def post(self, request: Request, name: str, body: bytes) -> Response:
         """Append to a stream, or close it."""
@@ -235,7 +243,7 @@ class DurableStreams:
                 if not data:
                     raise ValueError("an append needs at least one message")
             done = await stream.append(data, producer, order, close=close)
-        reply = {"Stream-Next-Offset": offset_text(done.tail)}
+            reply = {"Stream-Next-Offset": stream.text(done.tail)}
         if done.closed:
             reply["Stream-Closed"] = "true"
         if producer is not None:
@@ -265,7 +273,7 @@ class DurableStreams:
         """Return the settings and the tail of a stream."""
         async with self._use(name) as stream:
             tail = await stream.tail()
-            headers = _headers(stream.settings, tail, closed=await stream.closed(tail))
+            headers = _headers(stream, tail, closed=await stream.closed(tail))
         return Response(None, 200, {**headers, "Cache-Control": "no-store"})
 
     async def get(self, request: Request, name: str, body: bytes) -> Response:
@@ -277,20 +285,20 @@ class DurableStreams:
         if len(given) > 1 or (live and not given):
             raise ValueError("give one offset")
         text, cursor = given[0] if given else "-1", query.get("cursor", "")
-        offset = 0 if text in ("-1", "now") else offset_of(text)
         async with self._use(name, used=True) as stream:
-            tail = await stream.tail()
+            offset = 0
             if text == "now":
-                offset = tail
-            if live == "sse":
-                await stream.closed(tail)
-                return self._events(stream, name, offset, cursor)
+                offset = await stream.tail()
+            elif text != "-1":
+                offset = stream.offset(text)
             chunk = await stream.read(offset, _CHUNK_BYTES, oldest=text == "-1")
+            if live == "sse":
+                return self._events(stream, name, chunk, cursor)
             if live:
                 until = time.monotonic() + self._poll_seconds
                 while not (chunk.data or chunk.closed) and await self._wait(stream, chunk, until):
                     chunk = await stream.read_together(chunk.next, _CHUNK_BYTES)
-            headers = _headers(stream.settings, chunk.next, closed=chunk.closed)
+            headers = _headers(stream, chunk.next, closed=chunk.closed)
             if chunk.at_tail:
                 headers["Stream-Up-To-Date"] = "true"
             if live:
@@ -313,38 +321,39 @@ class DurableStreams:
             return False
         return await stream.live.wait(chunk.next - stream.base, until - time.monotonic())
 
-    def _events(self, stream: Stream, name: str, offset: int, cursor: str) -> Response:
+    def _events(self, stream: Stream, name: str, chunk: Chunk, cursor: str) -> Response:
         # Starlette would add a charset to a media type, which clients do not expect.
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         text = stream.settings.is_json or media_type(stream.settings.type).startswith("text/")
         if not text:
             headers["Stream-SSE-Data-Encoding"] = "base64"
-        return StreamingResponse(self._each_event(name, offset, cursor, text), 200, headers)
+        log_id = stream.log.view.log_id
+        each = self._each_event(name, log_id, chunk, cursor, text)
+        return StreamingResponse(each, 200, headers)
 
     async def _each_event(
-        self, name: str, offset: int, cursor: str, text: bool
+        self, name: str, log_id: int, chunk: Chunk, cursor: str, text: bool
     ) -> AsyncIterator[bytes]:
         until = time.monotonic() + self._events_seconds
         sent = -1
         # The next request reports an error.
         with suppress(zlog.ZlogError, Refusal):
             async with self._use(name) as stream:
-                while True:
-                    chunk = await stream.read_together(offset, _CHUNK_BYTES)
+                while stream.log.view.log_id == log_id:
                     event = b""
                     if chunk.data:
                         data = _joined(stream, chunk)
                         event = _event("data", data if text else base64.b64encode(data))
                     if event or sent < 0 or chunk.closed:
                         sent = chunk.next
-                        yield event + _control(chunk, cursor)
-                    offset = chunk.next
+                        yield event + _control(stream, chunk, cursor)
                     if chunk.closed or (
                         chunk.at_tail and not await self._wait(stream, chunk, until)
                     ):
                         break
-        if 0 <= sent < offset:
-            yield _control(Chunk(offset), cursor)
+                    chunk = await stream.read_together(chunk.next, _CHUNK_BYTES)
+        if 0 <= sent < chunk.next:
+            yield _control(stream, Chunk(chunk.next), cursor)
 
 
 async def _prefix(source: Stream, settings: Settings) -> list[bytes]:
@@ -385,11 +394,23 @@ def _split(stream: Stream, body: bytes) -> list[bytes]:
 
 
 def _joined(stream: Stream, chunk: Chunk) -> bytes:
-    return b"[%s]" % b",".join(chunk.data) if stream.settings.is_json else b"".join(chunk.data)
+    if not stream.settings.is_json:
+        return b"".join(chunk.data)
+    if not _are_messages(chunk.data):  # other programs can append to the log
+        chunk.data = [each for each in chunk.data if _are_messages([each])]
+    return b"[%s]" % b",".join(chunk.data)
 
 
-def _headers(settings: Settings, tail: int, *, closed: bool) -> dict[str, str]:
-    headers = {"Content-Type": settings.type, "Stream-Next-Offset": offset_text(tail)}
+def _are_messages(data: list[bytes]) -> bool:
+    try:
+        return len(_messages(b"[%s]" % b",".join(data))) == len(data)
+    except ValueError:
+        return False
+
+
+def _headers(stream: Stream, tail: int, *, closed: bool) -> dict[str, str]:
+    settings = stream.settings
+    headers = {"Content-Type": settings.type, "Stream-Next-Offset": stream.text(tail)}
     if closed:
         headers["Stream-Closed"] = "true"
     if settings.ttl is not None:
@@ -405,8 +426,8 @@ def _event(kind: str, data: bytes) -> bytes:
     return b"event: %s\n%s\n" % (kind.encode(), b"".join(b"data:%s\n" % line for line in lines))
 
 
-def _control(chunk: Chunk, cursor: str) -> bytes:
-    fields: dict[str, object] = {"streamNextOffset": offset_text(chunk.next)}
+def _control(stream: Stream, chunk: Chunk, cursor: str) -> bytes:
+    fields: dict[str, object] = {"streamNextOffset": stream.text(chunk.next)}
     fields |= {"streamClosed": True} if chunk.closed else {"streamCursor": _cursor(cursor)}
     if chunk.at_tail:
         fields["upToDate"] = True

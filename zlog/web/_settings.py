@@ -21,7 +21,7 @@ OPTION = "stream"
 NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 _INTEGER_MAX = 2**53 - 1
 _ID_BYTES_MAX, _TYPE_BYTES_MAX = 115, 256
-_OFFSET = re.compile(r"([0-9]{16})_[0-9]{16}")
+_OFFSET = re.compile(r"([0-9]{16})_([0-9]{16})")
 _TYPE = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+( *;[ -~]*)?", re.ASCII)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -126,7 +126,7 @@ def wanted_by(headers: Mapping[str, str]) -> Settings:
         None if ttl is None else number_of(ttl, "Stream-TTL"),
         expires,
         source,
-        offset=offset_of(offset) if offset is not None else -1 if source else 0,
+        offset=offset_of(offset)[0] if offset is not None else -1 if source else 0,
         sub=0 if sub is None else number_of(sub, "Stream-Fork-Sub-Offset"),
     )
 
@@ -153,12 +153,12 @@ def same(wanted: Settings, found: Settings) -> bool:
     return one == other
 
 
-def offset_of(text: str) -> int:
-    """Parse an offset from :func:`offset_text`."""
+def offset_of(text: str) -> tuple[int, int]:
+    """Parse an offset from :func:`offset_text`, into the offset and the mark of its log."""
     found = _OFFSET.fullmatch(text)
     if found is None:
         raise ValueError("the offset is not one that this server has returned")
-    return int(found[1])
+    return int(found[1]), int(found[2])
 
 
 def number_of(text: str, header: str) -> int:
@@ -191,6 +191,6 @@ def order_of(headers: Mapping[str, str]) -> str | None:
     return order
 
 
-def offset_text(offset: int) -> str:
-    """Return an offset as clients see it."""
-    return f"{offset:016d}_{0:016d}"
+def offset_text(offset: int, log_id: int) -> str:
+    """Return an offset as clients see it. Its second part marks the log that it belongs to."""
+    return f"{offset:016d}_{log_id % 10**16:016d}"

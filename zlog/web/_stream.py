@@ -28,7 +28,7 @@ from zlog.extension import no_entry
 from zlog.web._errors import Refusal
 from zlog.web._held import FORK, hold_end, hold_forks, registered
 from zlog.web._live import Live
-from zlog.web._settings import OPTION, Producer, Settings, offset_text
+from zlog.web._settings import OPTION, Producer, Settings, offset_of, offset_text
 
 CONTROL = "ds:control"
 END = "ds:end"
@@ -123,6 +123,22 @@ class Stream:
         self.begun = True
         self.live.passed(tail)  # readers that wait below it may have missed an entry
         return self.base + tail
+
+    def text(self, offset: int) -> str:
+        """Return an offset as clients see it. A fork has the offsets of its source up to ``base``.
+
+        The stream's ``source`` must be known.
+        """
+        owner, _ = self._owner(offset - 1, offset)
+        return offset_text(offset, owner.log.view.log_id)
+
+    def offset(self, text: str) -> int:
+        """Parse an offset. Raises Refusal if it belongs to another stream."""
+        offset, mark = offset_of(text)
+        if (offset or mark) and text != self.text(offset):
+            hint = "The stream was deleted and created again. Read it from the start."
+            raise Refusal(410, "OffsetOfAnother", "the offset belongs to another stream", hint)
+        return offset
 
     async def _fact(self, tag: str, tail: int) -> _Fact:
         """Return the newest entry with a tag among the positions below ``tail``."""
@@ -279,7 +295,7 @@ class Stream:
         if closed:
             if only_close and producer is None:
                 return Appended(tail, True)
-            headers = {"Stream_Closed": "true", "Stream_Next_Offset": offset_text(tail)}
+            headers = {"Stream_Closed": "true", "Stream_Next_Offset": self.text(tail)}
             return Refusal(409, "StreamClosed", "the stream is closed", **headers)
         if order is not None and facts[ORDER].position >= 0:
             last = facts[ORDER].value(f"{ORDER}=")
@@ -333,7 +349,7 @@ class Stream:
             chunk.next = self.base + item.end
             if isinstance(item, zlog.Gap):
                 if item.kind is zlog.GapKind.TRIMMED and not oldest:
-                    hint = f"The oldest offset is {offset_text(chunk.next)}."
+                    hint = f"The oldest offset is {self.text(chunk.next)}."
                     raise Refusal(410, "Trimmed", "data at this offset was trimmed", hint)
                 if item.kind.hides_entry:
                     raise no_entry(item, self.log.name)
