@@ -225,7 +225,17 @@ LARGE = cloud("large", data="x" * MIB)
         (EVENTS, JSON, json.dumps({"Records": [s3("a"), {"eventName": "x"}]}).encode(), 400),
         (EVENTS, JSON, b'{"Records": [{"eventName": "\xff"}]}', 400),
         (EVENTS, CLOUD_EVENT, b"[" * MIB, 400),
-        (EVENTS, CLOUD_EVENT, json.dumps(cloud("")).encode(), 400),
+        *(
+            (EVENTS, CLOUD_EVENT, json.dumps(cloud(number, **more)).encode(), 400)
+            for number, more in (
+                ("", {}),
+                (1, {"data_base64": "!"}),
+                (1, {"data_base64": "eA==", "data": 1}),
+                (1, {"time": "yesterday"}),
+                (1, {"not_valid": "x"}),
+                (1, {"extension": {"a": 1}}),
+            )
+        ),
         (EVENTS, CLOUD_EVENTS, json.dumps([cloud(1), cloud(2, specversion="0.3")]).encode(), 400),
         (EVENTS, CLOUD_EVENTS, json.dumps([*map(cloud, range(40)), LARGE]).encode(), 413),
         (EVENTS, "application/cloudevents+avro", b"", 415),

@@ -99,6 +99,8 @@ def test_reads_select_by_position_tag_and_time(orders: Server) -> None:
         "limit=0",
         "match=some",
         "end=1&end=2",
+        "tga=t1",
+        "tag=%ff",
     ):
         assert orders.ask("GET", f"{ENTRIES}?{wrong}").status == 400, wrong
 
@@ -114,7 +116,9 @@ def test_conditions_are_those_of_python(orders: Server) -> None:
     unless = 'unless=["course"]'.replace('"', "%22")
     assert orders.ask("POST", f"{ENTRIES}?{unless}", b"y").status == 409
     assert orders.ask("POST", f"{ENTRIES}?{unless}&after=0", b"y").fields == {"positions": [1]}
-    assert orders.ask("POST", f"{ENTRIES}?unless=course", b"y").status == 400
+    for wrong in ("unless=course", "unles=x"):
+        refused = orders.ask("POST", f"{ENTRIES}?{wrong}", b"y")
+        assert (refused.status, wrong[:5] in refused.fields["message"]) == (400, True)
 
 
 def test_gaps_are_reported(orders: Server, store_at: str) -> None:

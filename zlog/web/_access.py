@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import logging
 import re
 import time
 from base64 import b64decode
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from zlog.names import check_pattern
 from zlog.web._errors import Refusal
+
+LOGGER = logging.getLogger("zlog.web")
 
 RIGHTS = ("read", "append", "create", "trim", "remove")
 
@@ -83,7 +86,8 @@ class Access:
         self._all = Grant("-", frozenset(RIGHTS), ("*",))
         self._grants: dict[str, Grant] = {}
         self._stamp: tuple[int, int] | None = None
-        self._checked_at = -_CHECK_SECONDS
+        self._checked_at = time.monotonic()
+        self._problem = ""
         self._renew()
 
     @property
@@ -95,12 +99,11 @@ class Access:
         """Return what a request may do. Raises Refusal if its token is missing or unknown."""
         if self._path is None:
             return self._all
-        try:
-            self._renew()
-        except (OSError, ValueError) as error:
-            # Tokens that the broken file may have revoked must not stay valid.
-            self._grants, self._stamp = {}, None
-            raise Refusal(503, "TokensUnreadable", "the file of tokens is unreadable") from error
+        if time.monotonic() >= self._checked_at + _CHECK_SECONDS:
+            self._check()
+        if self._problem:
+            hint = "The server's own log says why."
+            raise Refusal(503, "TokensUnreadable", "the file of tokens is unreadable", hint)
         token = _token(headers.get("authorization", ""))
         grant = self._grants.get(hashlib.sha256(token.encode()).hexdigest())
         if grant is None:
@@ -109,16 +112,31 @@ class Access:
             raise Refusal(401, "Unauthorized", "the token is missing or wrong", hint, **challenge)
         return grant
 
+    def _check(self) -> None:
+        """Read the file if it has changed. An invalid file is logged once, not for each request."""
+        self._checked_at, problem = time.monotonic(), ""
+        try:
+            self._renew()
+        except (OSError, ValueError) as error:
+            # Tokens that the broken file may have revoked must not stay valid.
+            self._grants, self._stamp, problem = {}, None, str(error)
+            if problem != self._problem:
+                LOGGER.error("all requests are refused until this is corrected: %s", problem)
+        self._problem = problem
+
     def _renew(self) -> None:
-        now = time.monotonic()
-        if self._path is None or (self._stamp and now < self._checked_at + _CHECK_SECONDS):
+        if self._path is None:
             return
         stat = self._path.stat()
         if self._stamp != (stat.st_mtime_ns, stat.st_ino):
-            lines = enumerate(self._path.read_text().splitlines(), 1)
-            kept = [(i, line) for i, line in lines if line.strip() and not line.startswith("#")]
-            self._grants = dict(_parse(line, f"{self._path}, line {i}") for i, line in kept)
-        self._checked_at, self._stamp = now, (stat.st_mtime_ns, stat.st_ino)
+            grants: dict[str, Grant] = {}
+            for i, line in enumerate(self._path.read_text(errors="replace").splitlines(), 1):
+                if line.strip() and not line.startswith("#"):
+                    token, grant = _parse(line, where := f"{self._path}, line {i}")
+                    if token in grants:
+                        raise ValueError(f"{where}: an earlier line has this hash")
+                    grants[token] = grant
+            self._grants, self._stamp = grants, (stat.st_mtime_ns, stat.st_ino)
 
 
 def _token(authorization: str) -> str:
@@ -138,7 +156,10 @@ def _parse(line: str, where: str) -> tuple[str, Grant]:
     if found is None or not rights <= {*RIGHTS}:
         known = ", ".join(RIGHTS)
         raise ValueError(f"{where}: write NAME sha256:HEX RIGHTS PATTERNS; rights: {known}, all")
-    patterns = tuple(check_pattern(each) for each in fields[3].split(","))
+    try:
+        patterns = tuple(check_pattern(each) for each in fields[3].split(","))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
     return found[1], Grant(fields[0], rights, patterns)
 
 

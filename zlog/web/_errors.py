@@ -51,16 +51,24 @@ class Refusal(Exception):
         self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}
 
 
-def reply_to(error: Exception) -> Response:
-    """Return the reply to a request that failed. The text of an unexpected error is not shown."""
+def reply_to(error: Exception, url: str) -> Response:
+    """Return the reply to a request that failed.
+
+    The text of an unexpected error is not shown, and nor is the store's URL.
+    """
     if isinstance(error, Refusal):
         status, code, headers = error.status, error.code, error.headers
     else:
         status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-        code, headers = type(error).__name__, {"Retry-After": "1"} if status == 503 else {}
+        plain = isinstance(error, ValueError) and not isinstance(error, zlog.ZlogError)
+        code = "ValueError" if plain else type(error).__name__
+        headers = {"Retry-After": "1"} if status == 503 else {}
     known = status != 500 or isinstance(error, zlog.ZlogError)
     message = str(error) if known else "the server failed; its own log has the reason"
-    fields = {"code": code, "message": message, "hint": getattr(error, "hint", "")}
+    hint = getattr(error, "hint", "") or ("See GET /openapi.json." if status == 400 else "")
+    if code == "LogNotFound":
+        hint = "PUT creates a log or a stream."
+    fields = {"code": code, "message": message.replace(url, "the store"), "hint": hint}
     given = {name: getattr(error, name, None) for name in ("position", "positions")}
     fields |= {name: value for name, value in given.items() if value not in (None, ())}
     return json_reply(fields, status, headers)

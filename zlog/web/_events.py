@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec.structs import replace
@@ -30,7 +32,11 @@ The search takes a request for each stripe, so it must not become slower as the 
 """
 
 _TAG_BYTES_MAX = 128
-_HINT = 'Send S3 events as Ceph does ({"Records": [...]}), or CloudEvents 1.0, for example in JSON.'
+_HINT = (
+    'Send S3 events as Ceph does ({"Records": [...]}), or CloudEvents 1.0'
+    f" as {CLOUD_EVENT} or with the ce- headers."
+)
+_ATTRIBUTE = re.compile("[a-z0-9]+")
 _SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
@@ -43,6 +49,24 @@ class Event(NamedTuple):
     data: bytes
     tags: list[str]
     id: str = ""
+
+
+_Given = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _CloudEvent(msgspec.Struct):
+    """What the specification of CloudEvents says about the attributes that it defines."""
+
+    specversion: Literal["1.0"]
+    id: _Given
+    source: _Given
+    type: _Given
+    subject: _Given | None = None
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    datacontenttype: _Given | None = None
+    dataschema: _Given | None = None
+    data: Any = None
+    data_base64: bytes | None = None
 
 
 class _Attribute(msgspec.Struct):
@@ -161,10 +185,13 @@ def _parsed(headers: Mapping[str, str], body: bytes) -> list[Event]:
 
 def _structured(headers: Mapping[str, str], kind: str, body: bytes) -> bytes:
     """Return a CloudEvent in JSON whose attributes are headers."""
-    fields: dict[str, Any] = {
-        name[3:]: unquote(value) for name, value in headers.items() if name.startswith("ce-")
-    }
-    fields.pop("data", None)
+    fields: dict[str, Any] = {}
+    for header, value in headers.items():
+        if header.startswith("ce-") and header != "ce-data":
+            name = header[3:]
+            if name in fields or not _ATTRIBUTE.fullmatch(name):
+                raise ValueError(f"the header {header:.40} is repeated or not an attribute")
+            fields[name] = unquote_to_bytes(value.encode("latin-1")).decode()
     if kind:
         fields["datacontenttype"] = headers["content-type"]
     if body and (kind == JSON or kind.endswith("+json")):
@@ -175,13 +202,17 @@ def _structured(headers: Mapping[str, str], kind: str, body: bytes) -> bytes:
 
 
 def _cloud_event(data: bytes) -> Event:
-    event = _decoded(data, dict[str, Any])
-    kind, source, ident = (_text(event, name) for name in ("type", "source", "id"))
-    if event.get("specversion") != "1.0":
-        raise ValueError("specversion is not 1.0")
+    event = _decoded(data, _CloudEvent)
+    fields = _decoded(data, dict[str, Any])
+    if {"data", "data_base64"} <= fields.keys():
+        raise ValueError("give data or data_base64, not both")
+    for name in fields.keys() - {"data", "data_base64"}:
+        if not _ATTRIBUTE.fullmatch(name) or isinstance(fields[name], list | dict | float):
+            raise ValueError(f"{name!r:.40} is not a valid attribute, or has an invalid value")
     # If a request deletes several objects, Ceph gives the same id to all its events.
-    identity = _identity(source, ident, kind, event.get("subject"))
-    return Event(data, [_tag("type", kind), _tag("source", source), identity], identity)
+    identity = _identity(event.source, event.id, event.type, event.subject)
+    tags = [_tag("type", event.type), _tag("source", event.source), identity]
+    return Event(data, tags, identity)
 
 
 def _s3_event(data: bytes) -> Event:

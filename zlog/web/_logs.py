@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, cast
@@ -57,7 +57,7 @@ class _Trim(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Line(msgspec.Struct):
     data: str | None = None
-    data_b64: str | None = None
+    data_b64: bytes | None = None  # which msgspec decodes
     tags: list[str] = []
     gap: str | None = None
 
@@ -122,7 +122,8 @@ class PlainLogs:
         data, tags = _DECODERS.get(kind, _from_raw)(body)
         tags_each = [[*query.getlist("tag"), *each] for each in tags]
         expect, after = _integer(query, "expect"), _integer(query, "after")
-        unless = [_parse(text.encode(), builtins.list[str]) for text in query.getlist("unless")]
+        sets = query.getlist("unless")
+        unless = [_parse(text.encode(), builtins.list[str], "unless") for text in sets]
         async with self._handles.use(name) as handle:
             refuse_stream(handle)
             positions = await handle.log.append_many(
@@ -208,11 +209,11 @@ def refuse_stream(handle: Handle) -> None:
         raise Refusal(409, "IsAStream", message, "Use /v1/stream/PATH.")
 
 
-def _parse(text: bytes, kind: Any) -> Any:
+def _parse(text: bytes, kind: Any, what: str = "the body") -> Any:
     try:
         return msgspec.json.decode(text, type=kind)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the request has invalid JSON: {error}") from None
+        raise ValueError(f"{what} has invalid JSON: {error}") from None
 
 
 def _from_raw(body: bytes) -> Entries:
@@ -222,13 +223,12 @@ def _from_raw(body: bytes) -> Entries:
 def _from_ndjson(body: bytes) -> Entries:
     """Parse the lines of ``zlog read --json``. Gaps and empty lines are ignored."""
     data, tags = list[bytes](), list[list[str]]()
-    for text in filter(bytes.strip, body.split(b"\n")):
-        line = _parse(text, _Line)
+    for number, text in enumerate(body.split(b"\n"), 1):
+        line = _parse(text, _Line, f"line {number}") if text.strip() else _Line(gap="")
         if line.gap is None:
             if (line.data is None) == (line.data_b64 is None):
-                raise ValueError(f"a line needs data or data_b64: {text[:40]!r}")
-            plain = line.data is not None
-            data.append(line.data.encode() if plain else b64decode(line.data_b64, validate=True))
+                raise ValueError(f"line {number} needs either data or data_b64")
+            data.append(line.data_b64 or (line.data or "").encode())
             tags.append(line.tags)
     return data, tags
 
@@ -321,12 +321,11 @@ def _accepted(accept: str) -> str:
 def _integer(
     query: QueryParams, name: str, default: Any = None, least: int = 0, most: int = POSITION_MAX
 ) -> Any:
-    given = query.getlist(name)
-    if not given:
+    if name not in query:
         return default
-    number = _number(name, given[0])
-    if len(given) > 1 or not least <= number <= most:
-        raise ValueError(f"give {name} once, as a number from {least} to {most}")
+    number = _number(name, query[name])
+    if not least <= number <= most:
+        raise ValueError(f"{name} is a number from {least} to {most}")
     return number
 
 

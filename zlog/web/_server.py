@@ -6,6 +6,7 @@ import asyncio
 import resource
 import socket
 import ssl
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 import zlog
 from zlog.web._service import Service
 
+_HANDSHAKE_SECONDS = 10.0
 _HEADER_SECONDS, _BODY_SECONDS = 10.0, 30.0
 """How long the header and the body of a request may take to arrive."""
 
@@ -35,9 +37,17 @@ class _Protocol(HttpToolsProtocol):
     _header_bytes: int | None = None
     """The size of the header that is arriving, or None."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        _Protocol._open += 1
+        # If the handshake of TLS fails or takes too long, no other method is called.
+        self._timer = self.loop.call_later(_HANDSHAKE_SECONDS + 1, self._uncount)
+
+    def _uncount(self) -> None:
+        _Protocol._open -= 1
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        _Protocol._open += 1
         if self._open > self.connections_max:
             transport.close()
         connected = transport.get_extra_info("socket")
@@ -68,7 +78,7 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _Protocol._open -= 1
+        self._uncount()
         self._limit(None)
         super().connection_lost(exc)
 
@@ -89,6 +99,13 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.ssl is not None:
+            loop: Any = asyncio.get_running_loop()
+            create = partial(loop.create_server, ssl_handshake_timeout=_HANDSHAKE_SECONDS)
+            loop.create_server = create  # uvicorn has no option for it
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.end_waits()  # type: ignore[union-attr]
@@ -115,7 +132,8 @@ def check_certificate(certificate: str | None, key: str | None) -> None:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
-            raise ValueError(f"can't speak TLS with {certificate}: {error}") from error
+            advice = "" if key else "; if the key is in another file, give --tls-key"
+            raise ValueError(f"can't speak TLS with {certificate}: {error}{advice}") from error
 
 
 def serve(

@@ -29,7 +29,7 @@ from zlog.web._errors import Refusal, json_reply, reply_to
 from zlog.web._events import Events
 from zlog.web._handles import Handles, StaleHandle
 from zlog.web._logs import PlainLogs
-from zlog.web._openapi import ROUTES, document
+from zlog.web._openapi import ROUTES, Route, document
 from zlog.web._paths import log_name
 from zlog.web._settings import source_of
 
@@ -121,8 +121,9 @@ class Service:
             shape = shape.replace("(?P<path>[^/]+)", "(?P<path>.+)")
             kind, _, name = route.name.partition("_")
             function = getattr(functions[kind], name)
-            self._routes.setdefault(re.compile(shape), {})[route.method] = route.right, function
-        self._routes[re.compile("/openapi.json")] = {"GET": ("", _describe)}
+            self._routes.setdefault(re.compile(shape), {})[route.method] = route, function
+        described = Route("GET", "/openapi.json", "", "", "Describe the server")
+        self._routes[re.compile(described.path)] = {"GET": (described, _describe)}
 
     def describe(self) -> Sequence[Metric]:
         """Return no metrics, as prometheus-client permits."""
@@ -181,8 +182,8 @@ class Service:
             except ClientDisconnect:
                 raise
             except Exception as error:
-                response = reply_to(error)
-                if response.status_code >= 500:
+                response = reply_to(error, self._handles.store.url)
+                if response.status_code >= 500 and not isinstance(error, Refusal):
                     unknown = response.status_code == 500
                     LOGGER.warning("a request failed: %r", error, exc_info=unknown)
                 if done.status == _ENDED:  # the reply has not begun
@@ -229,7 +230,8 @@ class Service:
             allowed = ", ".join([*methods, "OPTIONS"])
             message = f"this address has the methods {allowed}"
             raise Refusal(405, "MethodNotAllowed", message, Allow=allowed)
-        right, endpoint = methods[request.method]
+        route, endpoint = methods[request.method]
+        _check_query(request, route)
         request.scope["path_params"] = {"grant": grant, **given}
         name = ""
         if "path" in given:
@@ -239,8 +241,8 @@ class Service:
                 grant.require("read", source)
         elif "name" in given:
             name = check_log_name(given["name"].decode())
-        if right:
-            grant.require(right, name)
+        if route.right:
+            grant.require(route.right, name)
         return await self._run(request, endpoint, name)
 
     async def _run(self, request: Request, endpoint: Endpoint, name: str) -> Response:
@@ -287,6 +289,7 @@ class Service:
 
     def _add_headers(self, request: Request, headers: MutableHeaders) -> None:
         headers["x-content-type-options"] = "nosniff"
+        headers["content-security-policy"] = "sandbox"  # entries may be pages with scripts
         headers["cross-origin-resource-policy"] = "cross-origin" if self._origins else "same-origin"
         if self._origins:
             headers.add_vary_header("origin")
@@ -300,8 +303,8 @@ class Service:
 
 
 Endpoint = Callable[[Request, str, bytes], Awaitable[Response]]
-Methods = dict[str, tuple[str, Endpoint]]
-"""The right and the function of each method."""
+Methods = dict[str, tuple[Route, Endpoint]]
+"""The description and the function of each method."""
 
 _ENDED = 499
 """The status in the access log of a request that its client ended."""
@@ -329,6 +332,25 @@ class _Done:
 
 async def _describe(request: Request, name: str, body: bytes) -> Response:  # noqa: ARG001
     return json_reply(document())
+
+
+def _check_query(request: Request, route: Route) -> None:
+    """Raise ValueError if a request has parameters that the route does not have.
+
+    The Durable Streams Protocol lets clients add their own.
+    """
+    if route.name.startswith("stream_"):
+        return
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        raise ValueError("the parameters are not valid UTF-8") from None
+    for name in request.query_params:
+        if name not in route.query:
+            known = ", ".join(route.query) or "none"
+            raise ValueError(f"the parameter {name!r:.40} is unknown; the known ones: {known}")
+        if "items" not in route.query[name] and len(request.query_params.getlist(name)) > 1:
+            raise ValueError(f"give the parameter {name} once")
 
 
 def _too_large(most: int) -> Refusal:
