@@ -105,7 +105,7 @@ class Access:
             hint = "The server's own log says why."
             raise Refusal(503, "TokensUnreadable", "the file of tokens is unreadable", hint)
         token = _token(headers.get("authorization", ""))
-        grant = self._grants.get(hashlib.sha256(token.encode()).hexdigest())
+        grant = self._grants.get(hashlib.sha256(token.encode()).hexdigest()) if token else None
         if grant is None:
             hint = "Send the header Authorization: Bearer TOKEN."
             challenge = {"WWW_Authenticate": 'Bearer realm="zlog"'}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import random
 import re
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 import zlog
@@ -21,6 +22,7 @@ from zlog.web._handles import Handle, Handles
 from zlog.web._settings import (
     NUMBER,
     OPTION,
+    RAW_LIST,
     Settings,
     closes,
     inherit,
@@ -294,10 +296,17 @@ class DurableStreams:
             chunk = await stream.read(offset, _CHUNK_BYTES, oldest=text == "-1")
             if live == "sse":
                 return self._events(stream, name, chunk, cursor)
-            if live:
-                until = time.monotonic() + self._poll_seconds
-                while not (chunk.data or chunk.closed) and await self._wait(stream, chunk, until):
-                    chunk = await stream.read_together(chunk.next, _CHUNK_BYTES)
+            if live and not (chunk.data or chunk.closed):
+                polling = asyncio.ensure_future(self._poll(stream, chunk))
+                leaving = asyncio.ensure_future(_left(request))
+                try:
+                    await asyncio.wait([polling, leaving], return_when=asyncio.FIRST_COMPLETED)
+                    if not polling.done():
+                        raise ClientDisconnect
+                    chunk = polling.result()
+                finally:
+                    polling.cancel()
+                    leaving.cancel()
             headers = _headers(stream, chunk.next, closed=chunk.closed)
             if chunk.at_tail:
                 headers["Stream-Up-To-Date"] = "true"
@@ -315,6 +324,12 @@ class DurableStreams:
             if live and not chunk.data:
                 return Response(None, 204, headers)
             return Response(_joined(stream, chunk), 200, headers)
+
+    async def _poll(self, stream: Stream, chunk: Chunk) -> Chunk:
+        until = time.monotonic() + self._poll_seconds
+        while not (chunk.data or chunk.closed) and await self._wait(stream, chunk, until):
+            chunk = await stream.read_together(chunk.next, _CHUNK_BYTES)
+        return chunk
 
     async def _wait(self, stream: Stream, chunk: Chunk, until: float) -> bool:
         if self.ending:
@@ -356,6 +371,12 @@ class DurableStreams:
             yield _control(stream, Chunk(chunk.next), cursor)
 
 
+async def _left(request: Request) -> None:
+    """Wait until the client of a request has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _prefix(source: Stream, settings: Settings) -> list[bytes]:
     """Return the part of an append that a fork with a sub-offset inherits."""
     if not settings.sub:
@@ -375,7 +396,7 @@ def _messages(body: bytes) -> list[bytes]:
         body.decode()
         text = body.strip(b" \t\r\n")
         if text.startswith(b"["):
-            return [bytes(raw) for raw in msgspec.json.decode(text, type=list[msgspec.Raw])]
+            return [bytes(raw) for raw in msgspec.json.decode(text, type=RAW_LIST)]
         msgspec.json.decode(text, type=msgspec.Raw)
         return [text]
     except (ValueError, RecursionError) as error:
@@ -402,9 +423,11 @@ def _joined(stream: Stream, chunk: Chunk) -> bytes:
 
 
 def _are_messages(data: list[bytes]) -> bool:
+    text = b"[%s]" % b",".join(data)
     try:
-        return len(_messages(b"[%s]" % b",".join(data))) == len(data)
-    except ValueError:
+        text.decode()
+        return len(msgspec.json.decode(text, type=list[msgspec.Raw])) == len(data)
+    except (ValueError, RecursionError):
         return False
 
 

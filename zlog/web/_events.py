@@ -24,6 +24,7 @@ from zlog.web._errors import Refusal, json_reply
 from zlog.web._handles import Handles
 from zlog.web._logs import refuse_stream
 from zlog.web._openapi import CLOUD_EVENT, CLOUD_EVENTS, JSON, PROTOBUF
+from zlog.web._settings import RAW_LIST
 
 REMEMBERED = 200_000
 """How many positions below the tail are searched for a copy of an event.
@@ -172,7 +173,7 @@ async def _append(log: zlog.aio.Log, events: list[Event]) -> tuple[list[int], in
 def _parsed(headers: Mapping[str, str], body: bytes) -> list[Event]:
     kind = _media_type(headers)
     if kind == CLOUD_EVENTS:
-        return [_cloud_event(bytes(raw)) for raw in _decoded(body, list[msgspec.Raw])]
+        return [_cloud_event(bytes(raw)) for raw in _decoded(body, RAW_LIST)]
     if kind == CLOUD_EVENT:
         return [_cloud_event(body)]
     if kind.startswith("application/cloudevents"):
@@ -180,7 +181,7 @@ def _parsed(headers: Mapping[str, str], body: bytes) -> list[Event]:
     if "ce-specversion" in headers:
         return [_cloud_event(_structured(headers, kind, body))]
     records = _decoded(body, dict[str, msgspec.Raw]).get("Records", b"null")
-    return [_s3_event(bytes(raw)) for raw in _decoded(bytes(records), list[msgspec.Raw])]
+    return [_s3_event(bytes(raw)) for raw in _decoded(bytes(records), RAW_LIST)]
 
 
 def _structured(headers: Mapping[str, str], kind: str, body: bytes) -> bytes:
@@ -236,16 +237,16 @@ def _log_records(kind: str, body: bytes, most: int) -> tuple[list[Event], int]:
         if record is not None:
             one = replace(group, scope_logs=[replace(scope, log_records=[record])])
             data = msgspec.json.encode(_LogsData([one]))
-        if record is None or len(data) > most:
-            rejected += 1
-            continue
-        size += len(data)
+            size += len(data)  # also of a rejected one, which took as much time
         if len(events) == APPEND_ENTRIES_MAX or size > APPEND_BYTES_MAX:
             message = (
                 f"a request has at most {APPEND_ENTRIES_MAX} log records with"
                 f" {APPEND_BYTES_MAX >> 20} MiB, counting resource and scope for each record"
             )
             raise Refusal(413, "BodyTooLarge", message, "Let the exporter send smaller batches.")
+        if record is None or len(data) > most:
+            rejected += 1
+            continue
         events.append(Event(data, _log_tags(group.resource or {}, record)))
     return events, rejected
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import json
+import struct
 from base64 import b64encode
 from datetime import datetime
 from hashlib import sha256
@@ -17,7 +19,7 @@ from starlette.responses import Response
 
 import zlog
 import zlog.aio
-from zlog.limits import POSITION_MAX
+from zlog.limits import APPEND_ENTRIES_MAX, POSITION_MAX
 from zlog.names import check_log_name
 from zlog.web._errors import Refusal, json_reply, location
 from zlog.web._handles import Handle, Handles
@@ -28,6 +30,10 @@ from zlog.web._settings import OPTION, parse_time
 _ENTRIES_DEFAULT = 1000
 _REPLY_BYTES = 8 << 20
 """A reply ends with the entry that reaches this size."""
+
+_COLUMNS = {"data", "tags"}
+_HEADER, _COMPRESSION = 2, 3
+"""The numbers of fields in Arrow's Message and RecordBatch."""
 
 _GAPS_MAX = 100
 """How many gaps a header reports."""
@@ -80,10 +86,14 @@ class PlainLogs:
         after = request.query_params.get("after")
         after = "" if after is None else check_log_name(after)
         store, timeout = self._handles.store, self._handles.timeout
-        found = await zlog.aio.Log.list(store, after=after, count=count, timeout=timeout)
-        grant = request.path_params["grant"]
-        shown = [each for each in found if grant.allows("read", each)]
-        return json_reply({"logs": shown, "next": found[-1] if len(found) == count else None})
+        grant, shown, more = request.path_params["grant"], builtins.list[str](), True
+        while more and len(shown) < count:
+            found = await zlog.aio.Log.list(store, after=after, count=NAMES_MAX, timeout=timeout)
+            shown += [each for each in found if grant.allows("read", each)]
+            after, more = found[-1] if found else after, len(found) == NAMES_MAX
+        # The name of another log must not become known.
+        following = shown[count - 1] if more or len(shown) > count else None
+        return json_reply({"logs": shown[:count], "next": following})
 
     async def create(self, request: Request, name: str, body: bytes) -> Response:
         """Create a log."""
@@ -119,7 +129,7 @@ class PlainLogs:
         """Append entries."""
         query = request.query_params
         kind = request.headers.get("content-type", RAW).partition(";")[0].strip().lower()
-        data, tags = _DECODERS.get(kind, _from_raw)(body)
+        data, tags = await asyncio.to_thread(_DECODERS.get(kind, _from_raw), body)
         tags_each = [[*query.getlist("tag"), *each] for each in tags]
         expect, after = _integer(query, "expect"), _integer(query, "after")
         sets = query.getlist("unless")
@@ -153,7 +163,8 @@ class PlainLogs:
             found, size, position = Items(), 0, max(first, last)
             async for item in log.read_range(first, last, tags=tags, match=cast(Any, match)):
                 found.append(item)
-                size += len(item.data) if isinstance(item, zlog.Entry) else 0
+                if isinstance(item, zlog.Entry):
+                    size += len(item.data) + sum(map(len, item.tags))
                 if len(found) == limit or size >= _REPLY_BYTES:
                     position = item.end
                     break
@@ -242,18 +253,49 @@ def _arrow() -> Any:
     return pyarrow
 
 
+def _expands(message: Any) -> bool:
+    """Whether a message of an Arrow stream can take much more memory than its bytes.
+
+    PyArrow does not return whether buffers are compressed, so this looks into the FlatBuffer.
+    """
+    if message.type != "record batch":
+        return bool(message.type == "dictionary")
+    data = message.metadata.to_pybytes()
+
+    def field(at: int, number: int) -> int:
+        """Return where a field of the table that ``at`` points to is; 0 if it is missing."""
+        table = at + struct.unpack_from("<I", data, at)[0]
+        fields = table - struct.unpack_from("<i", data, table)[0]
+        size = struct.unpack_from("<H", data, fields)[0]
+        at = 4 + 2 * number
+        given = struct.unpack_from("<H", data, fields + at)[0] if at < size else 0
+        return table + given if given else 0
+
+    return field(field(0, _HEADER), _COMPRESSION) > 0
+
+
 def _from_arrow(body: bytes) -> Entries:
     """Read the columns data and, if it exists, tags."""
     pa = _arrow()
     try:
+        if any(map(_expands, pa.ipc.MessageReader.open_stream(body))):
+            raise ValueError("send Arrow without compressed buffers and dictionaries")
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
+        kinds = {table.schema.field(name).type for name in _COLUMNS & {*table.column_names}}
+        texts = pa.binary(), pa.large_binary(), pa.string(), pa.large_string()
+        lists = [make(text) for make in (pa.list_, pa.large_list) for text in texts[2:]]
+        if not kinds <= {*texts, *lists, pa.null()} or len(table) > APPEND_ENTRIES_MAX:
+            raise ValueError(
+                "send data as binary or string, tags as lists of strings,"
+                f" and at most {APPEND_ENTRIES_MAX} rows"
+            )
         data = table.column("data").cast(pa.large_binary()).to_pylist()
         tags: list[list[str]] = [[] for _ in data]
         if "tags" in table.column_names:
             found = table.column("tags").cast(pa.list_(pa.string())).to_pylist()
             tags = [each or [] for each in found]
-    except (pa.ArrowException, KeyError, OSError) as error:
+    except (pa.ArrowException, KeyError, OSError, struct.error) as error:
         raise ValueError(f"the body is not an Arrow stream with a column data: {error}") from None
     if None in data:
         raise ValueError("the column data has nulls")

@@ -36,6 +36,7 @@ class _Protocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _header_bytes: int | None = None
     """The size of the header that is arriving, or None."""
+    _in_body = False
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -68,12 +69,19 @@ class _Protocol(HttpToolsProtocol):
         if (self._header_bytes or 0) > _HEADER_BYTES_MAX:
             self.transport.close()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:  # uvicorn keeps the trailers of a body in memory, without a limit
+            self.transport.close()
+        else:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._header_bytes = None
+        self._header_bytes, self._in_body = None, True
         self._limit(_BODY_SECONDS)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        self._in_body = False
         self._limit(None)
         super().on_message_complete()
 

@@ -49,6 +49,9 @@ _DISCARD_FACTOR = 4
 _UNPACK_BYTES = 4096
 """How much of a body is decompressed at once. It can become some ten thousand times as long."""
 
+_REFUSED = re.compile(r"q=0(\.0*)?")
+"""The weight of a content encoding that the client does not take."""
+
 _METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 _CORS_HEADERS = (
     "authorization, content-encoding, content-type, if-none-match, producer-epoch, producer-id,"
@@ -252,7 +255,11 @@ class Service:
             if request.method in ("PUT", "POST"):
                 await self._take(request, taken)
                 coding = request.headers.get("content-encoding", "identity").lower()
-                body = _decompressed(b"".join(taken), coding, self.limits.body_bytes)
+                body = b"".join(taken)
+                if coding != "identity":
+                    most = self.limits.body_bytes
+                    body = await asyncio.to_thread(_decompressed, body, coding, most)
+                    self._keep(taken, body)
             try:
                 response = await endpoint(request, name, body)
             except StaleHandle:
@@ -266,14 +273,17 @@ class Service:
         async for part in request.stream():
             size += len(part)
             if size <= most:
-                taken.append(part)
-                self._buffered += len(part)
+                self._keep(taken, part)
             elif size > most * _DISCARD_FACTOR:
                 break
-            if self._buffered > _BUFFERED_BYTES_MAX:
-                raise Refusal(503, "Busy", "the server has no memory for bodies", Retry_After=1)
         if size > most:
             raise _too_large(most)
+
+    def _keep(self, taken: list[bytes], part: bytes) -> None:
+        taken.append(part)
+        self._buffered += len(part)
+        if self._buffered > _BUFFERED_BYTES_MAX:
+            raise Refusal(503, "Busy", "the server has no memory for bodies", Retry_After=1)
 
     def _check_sender(self, request: Request) -> None:
         """Refuse requests that pages of other sites may have caused."""
@@ -360,18 +370,17 @@ def _too_large(most: int) -> Refusal:
 
 def _decompressed(body: bytes, coding: str, most: int) -> bytes:
     """Decompress a body, but not more of it than permitted."""
-    if coding == "identity":
-        return body
     try:
         if coding == "gzip":
             unpack: Any = zlib.decompressobj(31)
             data: bytes = unpack.decompress(body, most + 1)
         elif coding == "zstd":
             unpack = zstandard.ZstdDecompressor(max_window_size=8 << 20).decompressobj()
-            data, start = b"", 0
-            while len(data) <= most and start < len(body) and not unpack.eof:
-                data += unpack.decompress(body[start : start + _UNPACK_BYTES])
-                start += _UNPACK_BYTES
+            parts, size, start = list[bytes](), 0, 0
+            while size <= most and start < len(body) and not unpack.eof:
+                parts.append(unpack.decompress(body[start : start + _UNPACK_BYTES]))
+                size, start = size + len(parts[-1]), start + _UNPACK_BYTES
+            data = b"".join(parts)
         else:
             message = f"the content encoding {coding!r:.40} is unknown; use gzip or zstd"
             raise Refusal(415, "UnknownEncoding", message)
@@ -387,7 +396,9 @@ def _decompressed(body: bytes, coding: str, most: int) -> bytes:
 async def _compressed(accepted: str, response: Response) -> Response:
     """Compress a long reply if the client takes it."""
     body = bytes(getattr(response, "body", b""))
-    coding = next((each for each in ("zstd", "gzip") if each in accepted.lower()), None)
+    named = [part.partition(";") for part in accepted.lower().replace(" ", "").split(",")]
+    taken = {name for name, _, weight in named if not _REFUSED.fullmatch(weight)}
+    coding = next((each for each in ("zstd", "gzip") if each in taken), None)
     if len(body) >= _COMPRESS_BYTES_MIN:
         response.headers.add_vary_header("accept-encoding")
         if coding:

@@ -6,17 +6,21 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from zlog.limits import APPEND_ENTRIES_MAX
 from zlog.web._paths import log_name
 
 PREFIX = "/v1/stream/"
 
 OPTION = "stream"
 """The log's option with the stream's settings."""
+
+RAW_LIST = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=APPEND_ENTRIES_MAX)]
+"""The elements of an array, not more than one append can have."""
 
 NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 _INTEGER_MAX = 2**53 - 1
