@@ -104,7 +104,7 @@ class DurableStreams:
     async def _clean_up(self, handle: Handle) -> bool:
         """Remove a deleted stream's log unless forks need it. Returns whether it is removed.
 
-        If the stream was the last fork of a deleted stream, that one is removed, too.
+        If the stream was the last fork of a deleted stream, its source is also removed.
         """
         assert handle.stream is not None
         for name, fork_id, new in await handle.stream.forks():

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 import zlog
 import zlog.aio
-from zlog.limits import APPEND_ENTRIES_MAX, POSITION_MAX
+from zlog.limits import POSITION_MAX
 from zlog.names import check_log_name
 from zlog.web._errors import Refusal, json_reply, location
 from zlog.web._handles import Handle, Handles
@@ -31,7 +31,6 @@ _ENTRIES_DEFAULT = 1000
 _REPLY_BYTES = 8 << 20
 """A reply ends with the entry that reaches this size."""
 
-_COLUMNS = {"data", "tags"}
 _HEADER, _COMPRESSION = 2, 3
 """The numbers of fields in Arrow's Message and RecordBatch."""
 
@@ -282,14 +281,11 @@ def _from_arrow(body: bytes) -> Entries:
             raise ValueError("send Arrow without compressed buffers and dictionaries")
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
-        kinds = {table.schema.field(name).type for name in _COLUMNS & {*table.column_names}}
-        texts = pa.binary(), pa.large_binary(), pa.string(), pa.large_string()
+        texts = [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()]
         lists = [make(text) for make in (pa.list_, pa.large_list) for text in texts[2:]]
-        if not kinds <= {*texts, *lists, pa.null()} or len(table) > APPEND_ENTRIES_MAX:
-            raise ValueError(
-                "send data as binary or string, tags as lists of strings,"
-                f" and at most {APPEND_ENTRIES_MAX} rows"
-            )
+        for name, kinds in (("data", texts), ("tags", [*lists, pa.null()])):
+            if name in table.column_names and table.schema.field(name).type not in kinds:
+                raise ValueError("send data as binary or string, and tags as lists of strings")
         data = table.column("data").cast(pa.large_binary()).to_pylist()
         tags: list[list[str]] = [[] for _ in data]
         if "tags" in table.column_names:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -330,6 +331,7 @@ class _Done:
     def fields(self, scope: Scope) -> dict[str, object]:
         """Return the fields of the line."""
         return {
+            "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             "client": (scope.get("client") or ("-",))[0],
             "token": self.token_name,
             "method": scope["method"],

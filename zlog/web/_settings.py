@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         source: the name of the source's log; empty if the stream is not a fork.
         source_id: the ``log_id`` of that log.
         offset: the offset of the source at which the fork begins.
-        sub: how many bytes or messages of the next append the fork has inherited, too.
+        sub: how many bytes or messages of the next append the fork has also inherited.
         fork_id: a random id under which the source knows the fork.
     """
 
@@ -136,7 +136,7 @@ def wanted_by(headers: Mapping[str, str]) -> Settings:
 
 
 def inherit(wanted: Settings, source: Settings | None) -> Settings:
-    """Return settings in which those of a fork that were not given are those of its source."""
+    """Return complete settings. A fork inherits what was not given from its source."""
     if source is None:
         return msgspec.structs.replace(wanted, type=wanted.type or "application/octet-stream")
     timed = wanted if wanted.ttl is not None or wanted.expires else source
