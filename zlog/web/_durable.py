@@ -17,12 +17,12 @@ from starlette.responses import Response, StreamingResponse
 
 import zlog
 import zlog.aio
+from zlog.web._bodies import joined, messages, split
 from zlog.web._errors import Refusal, location
 from zlog.web._handles import Handle, Handles
 from zlog.web._settings import (
     NUMBER,
     OPTION,
-    RAW_LIST,
     Settings,
     closes,
     inherit,
@@ -203,7 +203,7 @@ class DurableStreams:
             Conflict: the log exists. Look again.
         """
         if settings.is_json and body:
-            _messages(body)  # an invalid body must not leave a log
+            messages(body)  # an invalid body must not leave a log
         options = {OPTION: msgspec.json.encode(settings).decode()}
         store, timeout = self._handles.store, self._handles.timeout
         with suppress(zlog.LogExists):
@@ -220,7 +220,7 @@ class DurableStreams:
                 await stream.abandon()
                 raise zlog.Conflict(f"the stream {name!r} was being created", position=0)
             try:
-                await stream.begin(prefix + _split(stream, body), close=close)
+                await stream.begin(prefix + split(stream, body), close=close)
             except zlog.EntryTooLarge:
                 await stream.abandon()
                 await self._clean_up(handle)
@@ -241,7 +241,7 @@ class DurableStreams:
                 if media_type(kind) != media_type(stream.settings.type):
                     message = f"the stream's content type is {stream.settings.type!r}"
                     raise Refusal(409, "ContentTypeDiffers", message)
-                data = _split(stream, body)
+                data = split(stream, body)
                 if not data:
                     raise ValueError("an append needs at least one message")
             done = await stream.append(data, producer, order, close=close)
@@ -323,7 +323,7 @@ class DurableStreams:
                     return Response(None, 304, headers)
             if live and not chunk.data:
                 return Response(None, 204, headers)
-            return Response(_joined(stream, chunk), 200, headers)
+            return Response(joined(stream, chunk), 200, headers)
 
     async def _poll(self, stream: Stream, chunk: Chunk) -> Chunk:
         until = time.monotonic() + self._poll_seconds
@@ -357,7 +357,7 @@ class DurableStreams:
                 while stream.log.view.log_id == log_id:
                     event = b""
                     if chunk.data:
-                        data = _joined(stream, chunk)
+                        data = joined(stream, chunk)
                         event = _event("data", data if text else base64.b64encode(data))
                     if event or sent < 0 or chunk.closed:
                         sent = chunk.next
@@ -386,49 +386,8 @@ async def _prefix(source: Stream, settings: Settings) -> list[bytes]:
         if settings.sub <= len(data):
             return data[: settings.sub]
     elif settings.sub <= sum(map(len, data)):
-        return _split(source, b"".join(data)[: settings.sub])
+        return split(source, b"".join(data)[: settings.sub])
     raise ValueError("Stream-Fork-Sub-Offset is above the size of the append at the offset")
-
-
-def _messages(body: bytes) -> list[bytes]:
-    """Split JSON into messages, which are the elements of an array, or else the value itself."""
-    try:
-        body.decode()
-        text = body.strip(b" \t\r\n")
-        if text.startswith(b"["):
-            return [bytes(raw) for raw in msgspec.json.decode(text, type=RAW_LIST)]
-        msgspec.json.decode(text, type=msgspec.Raw)
-        return [text]
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the body is not valid JSON: {error}") from None
-
-
-def _split(stream: Stream, body: bytes) -> list[bytes]:
-    """Return the entries for a body."""
-    if body and stream.settings.is_json:
-        return _messages(body)
-    most = stream.log.entry_bytes_max
-    if media_type(stream.settings.type).startswith("text/"):  # keep characters of UTF-8 whole
-        sizes = max(1, most - 3), most, most
-        return re.findall(rb"(?s).{%d,%d}(?![\x80-\xbf])|.{1,%d}" % sizes, body)
-    return [body[i : i + most] for i in range(0, len(body), most)]
-
-
-def _joined(stream: Stream, chunk: Chunk) -> bytes:
-    if not stream.settings.is_json:
-        return b"".join(chunk.data)
-    if not _are_messages(chunk.data):  # other programs can append to the log
-        chunk.data = [each for each in chunk.data if _are_messages([each])]
-    return b"[%s]" % b",".join(chunk.data)
-
-
-def _are_messages(data: list[bytes]) -> bool:
-    text = b"[%s]" % b",".join(data)
-    try:
-        text.decode()
-        return len(msgspec.json.decode(text, type=list[msgspec.Raw])) == len(data)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _headers(stream: Stream, tail: int, *, closed: bool) -> dict[str, str]:
