@@ -72,3 +72,10 @@ def test_repeated_commands_have_no_effect() -> None:
         state.position += 1
         state.apply(commands[-1])
         assert state.snapshot() == before
+
+
+def test_processed_entries_are_not_announced_again() -> None:
+    commit = ["commit", 2, [[0, 2, 9]], []]
+    state = played(OrderedState, [*ORDERED, commit, ORDERED[-1]])
+    assert state.answers[5] == {0: (5, False)}
+    assert 7 not in state.answers

@@ -320,16 +320,12 @@ class Member(Client[S]):
 
     async def _maintain(self) -> None:
         """Move the cursor, and write checkpoints, if this is the oldest member."""
-        moved = -1
         while not await self._over(_MAINTENANCE_SECONDS):
             try:
                 if self.look(lambda state: next(iter(state.members), None)) != self.token:
                     continue
                 await self.maintain()
-                low = self.look(lambda state: state.low())
-                if low > moved:
-                    await self._advance(low)
-                    moved = low
+                await self._move_cursor()
                 start = max(self._checkpointed, self.port.trim_point)
                 if self.replica.machine.position - start >= CHECKPOINT_ENTRIES:
                     self._checkpointed = await write_checkpoint(self.replica, trim=True)
@@ -339,11 +335,23 @@ class Member(Client[S]):
                 logger.info("group %r: %s", self.group, error)
         self._done[1].set()
 
-    async def _advance(self, low: int) -> None:
+    async def _move_cursor(self) -> None:
         """Move the cursor of the data log, unless it was removed with the group."""
-        name = cursor_name(self.group)
-        if await self.data.cursor(name) is not None:
+        await self.replica.sync()  # raises an error if the group was removed
+        name, low = cursor_name(self.group), self.look(lambda state: state.low())
+        position = await self.data.cursor(name)
+        if position is not None and position < low:
             await self.data.advance_cursor(name, low)
+            await self.replica.sync()  # the group may have been reset meanwhile
+            low = self.look(lambda state: state.low())
+        if position != low:
+            await self.hold(low)
+
+    async def hold(self, position: int) -> None:
+        """Move the cursor of the data log back to a position if it is above."""
+        name, position = cursor_name(self.group), max(position, self.data.trim_point)
+        if (await self.data.cursor(name) or 0) > position:
+            await self.data.set_cursor(name, position)
 
     async def _over(self, seconds: float) -> bool:
         """Wait for some seconds. Returns whether the member was closed."""
@@ -380,7 +388,7 @@ class Member(Client[S]):
                     self.token = None
                     self.forget()
             with suppress(ZlogError):
-                await self._advance(self.look(lambda state: state.low()))
+                await self._move_cursor()
             self.replica.close()
 
     def untried(self) -> list[int]:

@@ -292,9 +292,11 @@ class OrderedMember(Member[OrderedState]):
         numbers = [*owned] if slots is None else [*slots]
         if lost := {*numbers} - {*owned}:
             raise SlotsLost(f"this member does not own slots {sorted(lost)}", slots=(*lost,))
+        await self.hold(where)  # nothing from there on may be trimmed meanwhile
         if await self.send("seek", where, token, numbers):
             self.lose(token)
         else:
+            await self.hold(where)  # the oldest member may have moved the cursor again
             self._adjust(token)
 
     def pause(self, slots: Collection[int] | None, *, paused: bool) -> None:
@@ -354,9 +356,9 @@ class OrderedMember(Member[OrderedState]):
         appended = 0
         with suppress(SlotsLost, SequenceSuperseded):
             named = [
-                (entries, f"{producer}.{number}", sequences[number])
+                (entries, f"{producer}.{number}", sequences[number][0])
                 for number, entries in outputs.items()
-                if entries
+                if entries or sequences[number][1]  # an earlier output is compared
             ]
             for entries, name, sequence in named:
                 appended += await into.append_once(entries, name, sequence, in_order=True)

@@ -246,20 +246,23 @@ class OrderedState(GroupState):
                     slot.owner, slot.grant = slot.target, self.position
         return refused
 
-    def do_intend(self, token: int, intents: list[tuple[int, int, int]]) -> dict[int, int]:
+    def do_intend(self, token: int, intents: list[tuple[int, int, int]]) -> dict[int, Any]:
         """Announce outputs for the entries of slots up to a position.
 
-        Returns the sequence numbers of the outputs by slot. A slot is missing if the member does
-        not own it, or if an earlier owner has begun an output up to another position.
+        Returns the sequence numbers of the outputs by slot, and whether an earlier command has
+        announced them. A slot is missing if the member does not own it, if it is processed up to
+        the position, or if an earlier owner has begun an output up to another position.
         """
         self.member(token)
         sequences = {}
         for number, grant, position in intents:
             slot = self._owned(token, number, grant)
-            if slot is not None and slot.intent <= slot.position:
+            if slot is None or slot.position >= position:
+                continue
+            if slot.intent <= slot.position:
                 slot.intent, slot.sequence = position, self.position
-            if slot is not None and slot.intent == position:
-                sequences[number] = slot.sequence
+            if slot.intent == position:
+                sequences[number] = (slot.sequence, slot.sequence != self.position)
         return sequences
 
     def _owned(self, token: int, number: int, grant: int) -> Slot | None:

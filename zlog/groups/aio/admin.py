@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from zlog.aio.log import Log
 from zlog.entry import Entry
@@ -87,7 +88,8 @@ class Groups:
             if position < cursor.position:  # nothing from there on may be trimmed meanwhile
                 await cursor.reset(position)
             await drive(client.send("seek", position, NO_MEMBER, []))
-            await cursor.reset(position)
+            low = client.look(lambda state: state.low())  # jobs that died may be below
+            await cursor.reset(max(min(position, low), self.log.view.trim_point))
             return position
 
     async def remove(self, name: str) -> None:
@@ -96,19 +98,21 @@ class Groups:
         The log and the dead letters stay. It is safe to repeat this call.
 
         Raises:
-            GroupNotFound: the group does not exist.
+            GroupNotFound: the group does not exist. A log that only has the name of a group's own
+                log is not removed.
         """
         found = False
         try:
-            own, client = await self._open(name)
-            config = client.look(lambda state: dict(state.config))
+            own, replica = await open_own(self.log, name, None)
+        except GroupNotFound:  # an earlier call, or the group's creation, may be interrupted
+            with suppress(LogNotFound):
+                async with Log.open(self.log.store, log_name(self.log.name, name)) as log:
+                    if await log.tail():  # it is not a group's
+                        raise
+        else:
             await own.close()
-            if config.get("dead_letters"):
-                with suppress(LogNotFound):
-                    async with Log.open(self.log.store, config["dead_letters"]) as dead:
-                        await dead.forget_producer(f"{own.name}.{config['nonce']}")
-        except GroupNotFound:  # an earlier call may have been interrupted
-            pass
+            if (cls := state_of(replica)) is not None:
+                await self._forget(own.name, Client(replica, cls).look(lambda state: state.config))
         with suppress(LogNotFound):
             await Log.remove(self.log.store, log_name(self.log.name, name))
             found = True
@@ -117,6 +121,13 @@ class Groups:
             found = True
         if not found:
             raise GroupNotFound(f"log {self.log.name!r} has no group {name!r}")
+
+    async def _forget(self, own: str, config: dict[str, Any]) -> None:
+        """Forget the producers of a group."""
+        if config.get("dead_letters"):
+            with suppress(LogNotFound):
+                async with Log.open(self.log.store, config["dead_letters"]) as dead:
+                    await dead.forget_producer(f"{own}.{config['nonce']}")
 
     async def redrive(self, name: str, *, count: int | None = None) -> int:
         """Append dead letters of a queue to its log again, each exactly once.
