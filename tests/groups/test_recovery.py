@@ -82,3 +82,36 @@ async def test_repeated_transform_compares_outputs(log: Log) -> None:
         with pytest.raises(zlog.SequenceDiffers):
             await member.transform(lambda _: [], into=out, wait=1)
         assert await member.transform(lambda e: [e.data], into=out, wait=1) == 0
+
+
+@pytest.mark.parametrize("command", ["configure", "expire"])
+def test_lost_reply_does_not_make_commit_fail(command: str) -> None:
+    """The slots are released, or the member is removed, before the commit is sent again."""
+
+    async def test(log: Log) -> None:
+        await append(log, 100)
+        group = Group(log, "g", slots=4, lease=2)
+        async with group.join() as member, group.join() as other:
+            batch = await member.next()
+            assert batch is not None
+            await asyncio.sleep(1)  # until the member knows that it is to release slots
+            inner = member._inner
+            token, write = inner.token, inner.replica.write
+
+            async def lose_reply(ops: list[tuple[str, str, tuple[object, ...], int]]) -> int:
+                position = await write(ops)
+                if ops[0][2][0] != "commit":
+                    return position
+                inner.replica.write = write  # type: ignore[method-assign]
+                if command == "expire":
+                    assert token is not None
+                    version = inner.look(lambda state: state.members[token].version)
+                    await other._inner.send("expire", token, version)
+                raise zlog.StoreTimeout("lost")
+
+            inner.replica.write = lose_reply  # type: ignore[method-assign,assignment]
+            await member.commit(batch)
+            await member.commit(batch)
+            assert await other.next(wait=5) is None
+
+    virtually(test)()

@@ -31,9 +31,16 @@ ORDERED: list[list[Any]] = [
 def played(cls: type[GroupState], commands: list[list[Any]]) -> GroupState:
     """Return the state after commands at positions from 1 on."""
     state = cls()
-    for state.position, command in enumerate(commands, 1):
-        state.apply(command)
+    for position, command in enumerate(commands, 1):
+        apply(state, position, command)
     return state
+
+
+def apply(state: GroupState, position: int, command: list[Any]) -> None:
+    """Apply a command. Its key is its position."""
+    state.position = position
+    state.wait(str(position))
+    state.apply([command[0], str(position), *command[1:]])
 
 
 @pytest.mark.parametrize(("cls", "commands"), [(QueueState, QUEUE), (OrderedState, ORDERED)])
@@ -49,12 +56,11 @@ def test_snapshot_restores_whole_state(cls: type[GroupState], commands: list[lis
 def test_commands_of_other_owners_change_nothing() -> None:
     state = played(OrderedState, ORDERED)
     before = state.snapshot()
-    state.position = 6
-    state.apply(["commit", 3, [[0, 2, 99]], [[0, 2]]])
-    assert state.answers[6] == [0]
+    apply(state, 6, ["commit", 3, [[0, 2, 99]], [[0, 2]]])
+    assert state.answers["6"] == [[0]]
     for command in (["commit", 9, [], []], ["renew", 9], ["expire", 2, 1]):
         with pytest.raises(Rejected):
-            state.apply(command)
+            apply(state, 7, command)
     assert state.snapshot() == before
 
 
@@ -62,20 +68,19 @@ def test_repeated_nack_does_not_return_next_attempt() -> None:
     nack = ["work", 2, [], [[2, 1, 0.0, 0, "", True]], 1, 3, []]  # and takes the job again
     state = played(QueueState, [*QUEUE, nack, nack])
     assert state.members[2].jobs == {2: 2}
-    assert state.answers[6] == [2]
+    assert state.answers["6"] == [[2]]
 
 
 def test_repeated_commands_have_no_effect() -> None:
     for cls, commands in ((OrderedState, ORDERED[:3]), (OrderedState, ORDERED)):
         state = played(cls, commands)
         before = state.snapshot()
-        state.position += 1
-        state.apply(commands[-1])
+        apply(state, state.position + 1, commands[-1])
         assert state.snapshot() == before
 
 
 def test_processed_entries_are_not_announced_again() -> None:
     commit = ["commit", 2, [[0, 2, 9]], []]
     state = played(OrderedState, [*ORDERED, commit, ORDERED[-1]])
-    assert state.answers[5] == {0: (5, False)}
-    assert 7 not in state.answers
+    assert state.answers["5"] == [{0: (5, False)}]
+    assert state.answers["7"] == [{}]

@@ -126,21 +126,29 @@ class Client(ProcessBound, Generic[S]):
     async def send(self, *command: Any) -> Any:
         """Send a command, which is safe to repeat. Returns True if it was refused.
 
-        Otherwise returns the answer of the state's method, or None.
+        Otherwise returns the answer of the state's method, or None. If the command is stored more
+        than once, the first answer counts, because the others may be refused after it.
         """
-        op = (self._cls.type_name, OBJECT, command, self._cls.version)
+        name, *arguments = command
+        key = self.port.random_bytes(8).hex()
+        op = (self._cls.type_name, OBJECT, (name, key, *arguments), self._cls.version)
         replica, until = self.replica, self.port.monotonic() + TIMEOUT_SECONDS
-        while True:  # a call to the group's log takes at most a part of the lease
-            overtaken = replica.overtaken
-            try:
-                position = await replica.write([op])
-                await replica.play_to(position + 1)
-            except StoreTimeout:
-                if self.port.monotonic() >= until:
-                    raise
-            else:
-                if overtaken == replica.overtaken:  # otherwise a checkpoint has replaced the answer
-                    return self.look(lambda state: state.answers).get(position)
+        try:
+            while True:  # a call to the group's log takes at most a part of the lease
+                overtaken = replica.overtaken
+                self.look(lambda state: state.wait(key))
+                try:
+                    position = await replica.write([op])
+                    await replica.play_to(position + 1)
+                except StoreTimeout:
+                    if self.port.monotonic() >= until:
+                        raise
+                else:
+                    if overtaken == replica.overtaken:  # otherwise a checkpoint has hidden it
+                        return self.look(lambda state: [*state.answers.get(key, ()), None][0])
+        finally:
+            if replica.failed is None:
+                self.look(lambda state: state.answers.pop(key, None))
 
 
 class Member(Client[S]):

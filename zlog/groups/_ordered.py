@@ -240,15 +240,16 @@ class OrderedMember(Member[OrderedState]):
 
     async def commit(self, batch: Batch) -> None:
         """Commit a batch, and all earlier ones of its slots."""
-        token, lost = self.token, [*batch.slots]
-        if token is not None:
-            commits = [(number, grant, batch.end) for number, grant in batch.slots.items()]
-            lost = sorted({*lost} & {*await self._commit(token, commits)})
+        token, lost = self.token, {*batch.slots} - batch._committed
+        if token is not None and lost:
+            tried, commits = lost, [(number, batch.slots[number], batch.end) for number in lost]
+            lost = tried & {*await self._commit(token, commits)}
+            batch._committed |= tried - lost
         if lost:
             raise SlotsLost(
                 f"this member of group {self.group!r} has lost {len(lost)} slots of the batch that"
                 f" ends at {batch.end}",
-                slots=(*lost,),
+                slots=(*sorted(lost),),
             )
 
     async def _commit(

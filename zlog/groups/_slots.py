@@ -52,6 +52,7 @@ class Batch:
         self.slots = slots
         self.end = end
         self._items: dict[int, list[Item]] = {}
+        self._committed: set[int] = set()
 
     def by_slot(self) -> dict[int, list[Item]]:
         """Return the items of each slot, which may be processed at the same time."""

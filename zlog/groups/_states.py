@@ -15,9 +15,6 @@ from typing import Any, ClassVar
 
 from zlog.objects import Rejected, Replicated
 
-_ANSWERS_MAX = 1024
-"""The number of commands whose answers are kept for the clients that sent them."""
-
 NO_MEMBER = -1
 
 Job = tuple[int, int, str]
@@ -51,8 +48,8 @@ class GroupState(Replicated):
     Attributes:
         config: what the group's creator has chosen; empty before that.
         members: the members by their tokens, oldest first.
-        answers: answers to recent commands, by their positions: True if the command was refused,
-            otherwise what the method has returned. They are not part of the state.
+        answers: the answers to commands for which this process waits, by their keys; see ``wait``.
+            They are not part of the state.
     """
 
     mode: ClassVar[str]
@@ -61,18 +58,23 @@ class GroupState(Replicated):
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.members: dict[int, Session] = {}
-        self.answers: dict[int, Any] = {}
+        self.answers: dict[str, list[Any]] = {}
 
     def apply(self, command: Any) -> None:
-        name, *arguments = command
+        name, key, *arguments = command
         answer: Any = True
         try:
             answer = getattr(self, f"do_{name}")(*arguments)
         finally:
-            if answer:
-                self.answers[self.position] = answer
-                if len(self.answers) > _ANSWERS_MAX:
-                    del self.answers[next(iter(self.answers))]
+            if key in self.answers:
+                self.answers[key].append(answer)
+
+    def wait(self, key: str) -> None:
+        """Keep the answers to a command: True for refused, or what the method returns.
+
+        A command has several answers if it was sent again after a reply was lost.
+        """
+        self.answers.setdefault(key, [])
 
     def member(self, token: int) -> Session:
         """Return a member. Raises Rejected if it was removed."""
