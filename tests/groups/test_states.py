@@ -15,14 +15,14 @@ from ..support.programs import REPOSITORY
 CONFIG = {"nonce": "5ca1ab1e", "start": 0}
 QUEUE: list[list[Any]] = [
     ["create", {"attempts": 5, "dead_letters": "", **CONFIG}],
-    ["join", "a1", "", 30],
+    ["join", "a1", "", 30, 2],
     ["work", 2, [], [], 3, 10, []],
     ["work", 2, [[0, 1]], [[1, 1, 0.5, 1700000000000000, "busy", True]], 0, 10, []],
 ]
 ORDERED: list[list[Any]] = [
     ["create", {"by": "tag", "slots": 2, **CONFIG}],
-    ["join", "a1", "w1", 10],
-    ["join", "a2", "", 10],
+    ["join", "a1", "w1", 10, 2],
+    ["join", "a2", "", 10, 3],
     ["commit", 2, [[0, 2, 7], [1, 2, 7]], [[1, 2]]],
     ["intend", 2, [[0, 2, 9]]],
 ]
@@ -84,3 +84,9 @@ def test_processed_entries_are_not_announced_again() -> None:
     state = played(OrderedState, [*ORDERED, commit, ORDERED[-1]])
     assert state.answers["5"] == [{0: (5, False)}]
     assert state.answers["7"] == [{}]
+
+
+def test_late_join_does_not_take_name_back() -> None:
+    joins = [["join", name, "w1", 10, since] for name, since in (("a4", 4), ("a1", 2))]
+    with pytest.raises(Rejected):
+        played(OrderedState, [*ORDERED[:2], *joins])

@@ -182,8 +182,8 @@ class Member(Client[S]):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The group's configuration."""
-        return self.look(lambda state: dict(state.config))
+        """The group's configuration. An older version may have created it with fewer settings."""
+        return self.look(lambda state: {**self._cls.defaults, **state.config})
 
     async def begin(self, config: dict[str, Any], changes: dict[str, Any]) -> None:
         """Create the group if it does not exist, check its configuration, and join it.
@@ -197,7 +197,7 @@ class Member(Client[S]):
             raise GroupDiffers(
                 f"{self.group!r} is a group in mode {found.mode!r}, not {self._cls.mode!r}"
             )
-        if not self.config:
+        if not self.look(lambda state: state.config):
             defaults = {**self._cls.defaults, "nonce": self.port.random_bytes(4).hex()}
             await self.send("create", {**defaults, **_given(config), **_given(changes)})
         stored = self.config
@@ -219,7 +219,9 @@ class Member(Client[S]):
             if not self._id:
                 self._id = self.port.random_bytes(8).hex()
             own, began = self._id, self.clock()
-        await self.send("join", own, self.name, self._lease)
+        since = self.replica.machine.position
+        if await self.send("join", own, self.name, self._lease, since):
+            self.check_name()
         members = self.look(lambda state: [*state.members.values()])
         with self.lock:
             for each in members:
@@ -300,10 +302,10 @@ class Member(Client[S]):
                 if self.clock() - ticked >= tick:
                     ticked = self.clock()
                     await self._tick()
-            except ZlogError as error:
+            except Exception as error:  # noqa: BLE001 - logged, and the lease must be renewed
                 if self.replica.failed is not None:
                     break
-                logger.info("group %r: %s", self.group, error)
+                self._log(error)
                 await self.port.sleep(tick)
         self._done[0].set()
 
@@ -329,19 +331,26 @@ class Member(Client[S]):
     async def _maintain(self) -> None:
         """Move the cursor, and write checkpoints, if this is the oldest member."""
         while not await self._over(_MAINTENANCE_SECONDS):
-            try:
-                if self.look(lambda state: next(iter(state.members), None)) != self.token:
-                    continue
-                await self.maintain()
-                await self._move_cursor()
-                start = max(self._checkpointed, self.port.trim_point)
-                if self.replica.machine.position - start >= CHECKPOINT_ENTRIES:
-                    self._checkpointed = await write_checkpoint(self.replica, trim=True)
-            except ZlogError as error:
-                if self.replica.failed is not None:
-                    break
-                logger.info("group %r: %s", self.group, error)
+            for step in (self.maintain, self._move_cursor, self._checkpoint):
+                try:
+                    if self.look(lambda state: next(iter(state.members), None)) == self.token:
+                        await step()
+                except Exception as error:  # noqa: BLE001 - logged; the other steps go on
+                    self._log(error)
+            if self.replica.failed is not None:
+                break
         self._done[1].set()
+
+    def _log(self, error: Exception) -> None:
+        known = isinstance(error, ZlogError)
+        level = logging.INFO if known else logging.ERROR
+        logger.log(level, "group %r: %s", self.group, error, exc_info=not known)
+
+    async def _checkpoint(self) -> None:
+        """Write a checkpoint if the group's log has become long."""
+        start = max(self._checkpointed, self.port.trim_point)
+        if self.replica.machine.position - start >= CHECKPOINT_ENTRIES:
+            self._checkpointed = await write_checkpoint(self.replica, trim=True)
 
     async def _move_cursor(self) -> None:
         """Move the cursor of the data log, unless it was removed with the group."""
@@ -388,7 +397,7 @@ class Member(Client[S]):
                 await done.wait(self._lease)
             token = self.token
             if leave and token is not None:
-                with suppress(ZlogError):  # the next member does it
+                with suppress(Exception):  # the next member does it
                     await self.maintain()
                 with suppress(ZlogError):  # the lease ends then
                     await self.send("leave", token, self.untried())

@@ -32,6 +32,9 @@ from zlog.objects.extension import Replica
 _FETCH_POSITIONS = 4096
 """The number of positions that are read for one share at a time."""
 
+_FETCH_BYTES = 16 << 20
+"""The size of entries after which fewer positions are read."""
+
 _IDLE_SECONDS = 1.0
 """How often positions without entries of this member are committed."""
 
@@ -175,12 +178,16 @@ class OrderedMember(Member[OrderedState]):
         return end
 
     async def _fetch(self, cohort: Cohort, end: int) -> bool:
-        """Read up to ``end``. Returns whether anything was read."""
+        """Read up to ``end``, or less if the entries are large. Returns whether any were read."""
         start = cohort.end
         items = self.data.items(None, start, end)
         found: list[Item] = []
-        while (window := await items.next()) is not None:
+        size = 0
+        while size < _FETCH_BYTES and (window := await items.next()) is not None:
             found += window
+            size += sum(len(item.data) for item in window if isinstance(item, Entry))
+        if size >= _FETCH_BYTES:
+            end = found[-1].end
         slot_of = await self._slots_of(start, end)
         buffer: list[tuple[int, Item]] = []
         for item in found:

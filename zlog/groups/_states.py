@@ -93,8 +93,13 @@ class GroupState(Replicated):
         """Change settings."""
         self.config.update(changes)
 
-    def do_join(self, id: str, name: str, lease: float) -> None:
-        """Add a member. Repeating this has no effect."""
+    def do_join(self, id: str, name: str, lease: float, since: int) -> None:
+        """Add a member. Repeating this has no effect.
+
+        Args:
+            since: the client knew the members that had joined below this position.
+        """
+        del since
         if all(each.id != id for each in self.members.values()):
             session = Session(self.position, id, name, lease, self.position)
             self.members[session.token] = session
@@ -182,6 +187,13 @@ class OrderedState(GroupState):
 
     def start(self, position: int) -> None:
         self.slots = [Slot(position) for _ in range(self.config["slots"])]
+
+    def do_join(self, id: str, name: str, lease: float, since: int) -> None:
+        """Add a member, unless another one has joined with the name meanwhile."""
+        for each in self.members.values():
+            if name and each.name == name and each.id != id and each.token >= since:
+                raise Rejected(f"member {each.token} has the name {name!r}")
+        super().do_join(id, name, lease, since)
 
     def added(self, session: Session) -> None:
         named = (each for each in self.members.values() if each.name == session.name)

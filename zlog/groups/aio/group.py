@@ -212,6 +212,7 @@ class Group:
 
         Raises:
             GroupDiffers: the group was created in another mode, or with other ``by`` or ``slots``.
+            Fenced: another client has joined with the name at the same time.
         """
         return Opening(self._join(name), Member.close)
 
