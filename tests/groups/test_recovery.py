@@ -82,6 +82,9 @@ async def test_repeated_transform_compares_outputs(log: Log) -> None:
         with pytest.raises(zlog.SequenceDiffers):
             await member.transform(lambda _: [], into=out, wait=1)
         assert await member.transform(lambda e: [e.data], into=out, wait=1) == 0
+        assert len(await out.producers()) == 1
+        await Groups(log).remove("g")
+        assert await out.producers() == []
 
 
 @pytest.mark.parametrize("command", ["configure", "expire"])

@@ -255,7 +255,7 @@ class Member(Client[S]):
                 self.forget()
 
     def forget(self) -> None:
-        """Drop what belongs to a lost token, while the lock is held."""
+        """Drop the entries that a lost token has protected, while the lock is held."""
 
     async def ensure(self) -> int:
         """Return the token, and before that renew an ended lease or join again.
@@ -285,11 +285,11 @@ class Member(Client[S]):
         """Raise Fenced if the member must not join again, because another has its name."""
 
     def wake(self) -> None:
-        """Have the background task send what waits."""
+        """Let the background task flush soon."""
         self._wake.set()
 
     async def _keep(self) -> None:
-        """Send what waits, renew the lease, and remove members whose leases have ended."""
+        """Flush, renew the lease, and remove members whose leases have ended."""
         tick = min(POLL_SECONDS, self._lease / 10)
         ticked = self.clock()
         while not self._ended:
@@ -323,10 +323,10 @@ class Member(Client[S]):
         await self.tick()
 
     async def flush(self) -> None:
-        """Send what waits."""
+        """Send the acknowledgements of a queue, which are collected."""
 
     async def tick(self) -> None:
-        """Do what a kind of group does regularly."""
+        """Do the regular work of a kind of group."""
 
     async def _maintain(self) -> None:
         """Move the cursor, and write checkpoints, if this is the oldest member."""
@@ -378,7 +378,7 @@ class Member(Client[S]):
         return self._ended
 
     async def maintain(self) -> None:
-        """Do what a kind of group leaves to its oldest member."""
+        """Do the work that only the oldest member of a kind of group does."""
 
     async def close(self, *, leave: bool) -> None:
         """Make what was acknowledged durable, and end the membership.

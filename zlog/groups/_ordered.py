@@ -38,6 +38,9 @@ _FETCH_BYTES = 16 << 20
 _IDLE_SECONDS = 1.0
 """How often positions without entries of this member are committed."""
 
+INTO = "into:"
+"""The prefix of settings that name the logs of outputs, so that a removal forgets the producers."""
+
 
 class OrderedMember(Member[OrderedState]):
     """A member of an ordered group."""
@@ -331,6 +334,8 @@ class OrderedMember(Member[OrderedState]):
     ) -> int:
         """Append the output of a function for each entry, and commit the entry with it."""
         appended = 0
+        if f"{INTO}{into.log}" not in self.config:
+            await self.send("configure", {f"{INTO}{into.log}": True})
         while (batch := await self.next(seconds)) is not None:
             done = None
             try:

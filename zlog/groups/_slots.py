@@ -1,4 +1,4 @@
-"""The slots of an ordered group: which entries are in one, and what a member has read of it."""
+"""The slots of an ordered group: their entries, and the positions that a member has reached."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class GroupStat(NamedTuple):
         log: the log that the group reads.
         name: the group's name.
         mode: ``"ordered"`` or ``"queue"``.
-        position: the lowest position that is not processed; the group's cursor is at most here.
+        position: the lowest position that is not processed. The group's cursor follows it.
         tail: the log's tail.
         lag: the number of positions that are not processed; in an ordered group, the number from
             the slowest slot on.

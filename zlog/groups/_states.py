@@ -46,7 +46,7 @@ class GroupState(Replicated):
     """What groups of both kinds have: a configuration and members.
 
     Attributes:
-        config: what the group's creator has chosen; empty before that.
+        config: the group's settings; empty until it is created.
         members: the members by their tokens, oldest first.
         answers: the answers to commands for which this process waits, by their keys; see ``wait``.
             They are not part of the state.

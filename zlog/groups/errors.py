@@ -21,14 +21,14 @@ class GroupDiffers(ZlogError, ValueError):
 
 
 class SlotsLost(ZlogError):
-    """The member no longer owns slots of a batch, so it has not committed them.
+    """The member no longer owns slots of a batch, so this call has not committed them.
 
     The member was paused for longer than its lease, another member has its name, or the group was
-    reset. The entries of these slots are delivered again, perhaps to another member. The other
-    slots of the batch are committed.
+    reset. The entries of these slots are delivered again, perhaps to another member, unless an
+    earlier commit with an unknown outcome was stored. The other slots of the batch are committed.
 
     Attributes:
-        slots: the slots that were not committed.
+        slots: the slots that this call has not committed.
     """
 
     hint = "Continue with the next batch. If this happens often, choose a longer lease."

@@ -13,6 +13,7 @@ from zlog.errors import CursorNotFound, LogNotFound, ZlogError
 from zlog.extension import AsyncioPort, PositionSpec
 from zlog.extension import drive_aio as drive
 from zlog.groups._member import Client, cursor_name, log_name, state_of
+from zlog.groups._ordered import INTO
 from zlog.groups._queue import OWN_TAGS, letter_of
 from zlog.groups._stat import GroupStat, stat_of
 from zlog.groups._states import NO_MEMBER, GroupState
@@ -128,6 +129,12 @@ class Groups:
             with suppress(LogNotFound):
                 async with Log.open(self.log.store, config["dead_letters"]) as dead:
                     await dead.forget_producer(f"{own}.{config['nonce']}")
+                    await self.log.forget_producer(_redrive(own, config, dead))
+        for target in (key.removeprefix(INTO) for key in config if key.startswith(INTO)):
+            with suppress(LogNotFound):
+                async with Log.open(self.log.store, target) as into:
+                    for number in range(config["slots"]):
+                        await into.forget_producer(f"{own}.{config['nonce']}.{number}")
 
     async def redrive(self, name: str, *, count: int | None = None) -> int:
         """Append dead letters of a queue to its log again, each exactly once.
@@ -150,13 +157,13 @@ class Groups:
         config = client.look(lambda state: dict(state.config))
         if not config.get("dead_letters"):
             raise ValueError(f"group {name!r} has no log of dead letters")
-        producer = f"{own.name}.{config['nonce']}.redrive"
         done = last = 0
         try:
             dead = await Log.open(self.log.store, config["dead_letters"])
         except LogNotFound:  # there was no dead letter yet
             return 0
         async with dead:
+            producer = _redrive(own.name, config, dead)
             async for item in dead.read_range(tags=[f"{OWN_TAGS[0]}{own.name}"]):
                 if done == count:
                     break
@@ -173,3 +180,8 @@ class Groups:
 
     def __repr__(self) -> builtins.str:
         return f"<zlog.groups.aio.Groups of {self.log.name!r}>"
+
+
+def _redrive(own: str, config: dict[str, Any], dead: Log) -> str:
+    """Return the producer of dead letters that are appended again, with their positions."""
+    return f"{own}.{config['nonce']}.{dead.view.log_id:x}"

@@ -89,7 +89,8 @@ class Member(ProcessBound):
         Args:
             function: a function that always returns the same output for the same entry.
                 It may be a coroutine function.
-            into: the log of the outputs. Each slot is a producer of it.
+            into: the log of the outputs. Each slot is a producer of it, and a log has up to 1,024
+                producers. Removing the group with :meth:`Groups.remove` forgets them.
             wait: return if there are no entries for this number of seconds; None means never.
 
         Returns:
