@@ -366,9 +366,10 @@ class Member(Client[S]):
 
     async def hold(self, position: int) -> None:
         """Move the cursor of the data log back to a position if it is above."""
-        name, position = cursor_name(self.group), max(position, self.data.trim_point)
+        name = cursor_name(self.group)
         if (await self.data.cursor(name) or 0) > position:
-            await self.data.set_cursor(name, position)
+            await self.data.refresh()  # no cursor can be below the trim point
+            await self.data.set_cursor(name, max(position, self.data.trim_point))
 
     async def _over(self, seconds: float) -> bool:
         """Wait for some seconds. Returns whether the member was closed."""

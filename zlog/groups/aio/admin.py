@@ -84,13 +84,15 @@ class Groups:
         own, client = await self._open(name)
         async with own:
             where = await self.log.find_time(to) if isinstance(to, datetime) else to
-            position = await drive(AsyncioPort(self.log).resolve(where))
+            port = AsyncioPort(self.log)
+            position = await drive(port.resolve(where))
             cursor = await self.log.cursor(cursor_name(name), create="earliest")
             if position < cursor.position:  # nothing from there on may be trimmed meanwhile
                 await cursor.reset(position)
             await drive(client.send("seek", position, NO_MEMBER, []))
             low = client.look(lambda state: state.low())  # jobs that died may be below
-            await cursor.reset(max(min(position, low), self.log.view.trim_point))
+            await drive(port.refresh())  # no cursor can be below the trim point
+            await cursor.reset(max(min(position, low), port.trim_point))
             return position
 
     async def remove(self, name: str) -> None:
