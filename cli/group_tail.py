@@ -55,7 +55,7 @@ def tail_group(
         group = groups.Group(log, name, entries_max=_BATCH if count is None else 1)
     wait = _WAIT_SECONDS if on or ordered else 0
     with terminable(), group.join() if ordered else queue as member:
-        while count != 0:
+        while count is None or count > 0:  # a batch that ends an intent may be longer
             if ordered:
                 taken = member.next(wait=wait) or ()
             else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from zlog import Log
+from zlog import Log, ZlogError
 from zlog.cli import ranges
 from zlog.cli.command import CommandGroup
 from zlog.cli.exit_codes import ExitCode
@@ -19,14 +20,18 @@ from zlog.cli.groups import (
     groups_of,
     is_alive,
     living,
+    seen_fields,
 )
 from zlog.cli.names import pass_log
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import usage_errors
 from zlog.cli.tables import details, table
+
+if TYPE_CHECKING:
+    from zlog.groups import GroupStat
 
 name_argument = click.argument("name", metavar="NAME", type=GROUP_NAME)
 
@@ -57,22 +62,31 @@ def group() -> None:
 )
 @pass_log
 @json_option("Print a JSON object per group.")
-def ls(log: Log, as_json: bool) -> None:
+def ls(log: Log, as_json: bool) -> int:
     """List a log's groups with their lag and members.
 
     The lag is the number of positions that are not finished; in an ordered group, the number from
     its slowest slot to the tail. OLDEST is the age of the oldest unfinished entry. A member counts
-    if it renewed its lease in time. Queues also count the jobs that were tried again, and those
-    that became dead letters.
+    if it renewed its lease in time, or if the group has since trimmed the renewal. Queues also
+    count the jobs that were tried again, and those that became dead letters.
     """
     with Output() as out:
-        found = (group_stat(log, name) for name in groups_of(log).list())
-        stats = [stat for stat in found if stat is not None]
+        found: dict[str, GroupStat | str] = {}
+        for name in groups_of(log).list():
+            try:
+                stat = group_stat(log, name)
+            except ZlogError as error:
+                say(f"can't read group {name!r}: {error}")
+                found[name] = str(error)
+            else:
+                found.update({name: stat} if stat else {})
         if as_json:
-            for stat in stats:
-                out.line(to_json(group_fields(stat)))
+            for fields in seen_fields(found):
+                out.line(to_json(fields))
         else:
-            table(out, HEAD, (cells(stat.name, stat) for stat in stats))
+            table(out, HEAD, (cells(*each) for each in found.items()))
+    failed = any(isinstance(each, str) for each in found.values())
+    return ExitCode.FAILURE if failed else ExitCode.OK
 
 
 @group.command(examples="zlog group show orders billing")
@@ -82,7 +96,7 @@ def ls(log: Log, as_json: bool) -> None:
 def show(log: Log, name: str, as_json: bool) -> None:
     """Show a group and its members.
 
-    SHARE is the number of slots or jobs that a member has. A member without a sign of life has not
+    SHARE is the number of slots or jobs that a member has. A member in the state "expired" has not
     renewed its lease in time. Another member removes it and takes over its share; if there is no
     other member, the next one does so a lease after it has joined.
     """
@@ -101,9 +115,14 @@ def show(log: Log, name: str, as_json: bool) -> None:
         details(out, rows)
         if stat.members:
             out.line("")
-            state = {True: "", False: "no sign of life"}
+            state = {True: "", False: "expired"}
             members = (
-                (each.name or "-", str(each.share), f"{each.lease:g} s", state[is_alive(each)])
+                (
+                    each.name or f"token {each.token}",
+                    str(each.share),
+                    f"{each.lease:g} s",
+                    state[is_alive(each)],
+                )
                 for each in stat.members
             )
             table(out, ("MEMBER", "SHARE", "LEASE", "STATE"), members, head_always=True)
@@ -128,8 +147,9 @@ def show(log: Log, name: str, as_json: bool) -> None:
 def reset(log: Log, name: str, to: PositionSpec) -> None:
     """Let a group continue at another position.
 
-    Entries from this position on are delivered again, and unfinished entries before it are not. The
-    members continue there by themselves; what they are processing now is not committed.
+    Entries from this position on are delivered again, and unfinished entries before it are not. Do
+    not stop the members. They continue there, and the group refuses their commits and
+    acknowledgements of entries that they got before.
     """
     position = groups_of(log, name).reset(name, ranges.beginning(log, to))
     note(f"group {name!r} continues at {position}")
@@ -143,8 +163,8 @@ def rm(log: Log, name: str, yes: bool) -> int:
     """Remove a group and its state.
 
     The group then no longer holds back trims, and unfinished entries are not processed. Stop its
-    members first. The command asks for confirmation if the group has members that renewed their
-    leases in time. The log with the dead letters stays.
+    members first. The command asks for confirmation if `zlog group ls` counts members. The log with
+    the dead letters stays.
     """
     stat = None if yes else group_stat(log, name)  # also None if its removal was interrupted
     members = 0 if stat is None else living(stat)

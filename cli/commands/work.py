@@ -79,7 +79,10 @@ _WAIT_SECONDS = 0.5
 @number_option("--jobs", 1, 1, 256, "Run up to N commands at the same time.")
 @ranges.from_option(help="Where a new queue starts, as for `zlog read`.  [default: earliest]")
 @click.option(
-    "-e", "--exit-when-empty", is_flag=True, help="Stop if no entry waits for this worker."
+    "-e",
+    "--exit-when-empty",
+    is_flag=True,
+    help="Stop if no entry is ready. Failed entries that wait for --delay stay in the queue.",
 )
 @pass_session
 def work(
@@ -196,7 +199,7 @@ class _Worker:
         try:
             while not self._stopping.is_set():
                 jobs = self.queue.take(1, wait=_WAIT_SECONDS)
-                if once and not jobs:
+                if once and not (jobs or self._running):  # a job that runs may fail and return
                     return
                 for job in jobs:
                     if self._stopping.is_set():

@@ -72,7 +72,7 @@ def test_groups_are_listed_and_shown(inside: Inside, ten: zlog.Log) -> None:
 def test_dead_member_is_shown_as_such(inside: Inside, ten: zlog.Log) -> None:
     with stopped(ten, lease=1) as _:
         state = inside.ok("group", "show", "orders", "mail")
-        assert b"no sign of life" not in state
+        assert b"expired" not in state
     child = os.fork()
     if not child:  # dies without leaving, as a killed worker does
         try:
@@ -81,7 +81,7 @@ def test_dead_member_is_shown_as_such(inside: Inside, ten: zlog.Log) -> None:
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    wait_until(lambda: b"no sign of life" in inside.ok("group", "show", "orders", "mail"))
+    wait_until(lambda: b"expired" in inside.ok("group", "show", "orders", "mail"))
     (row,) = inside.ok("group", "ls", "orders").decode().splitlines()
     assert row.split()[-3] == "0"
     inside.ok("group", "rm", "orders", "mail")  # its members are dead: nothing is asked
@@ -254,7 +254,7 @@ def test_worker_refuses_what_it_cannot_do(inside: Inside, ten: zlog.Log) -> None
         (["billing", "--", "cat"], 1, "not a queue, but ordered"),
         (["mail", "--", "no-such-command"], 2, "no such command: 'no-such-command'"),
         (["mail", "--attempts", "3", "--", "cat"], 2, "--attempts needs --dead-letters"),
-        (["mail", "--dead-letters", "orders", "--", "cat"], 2, "another log"),
+        (["mail", "--dead-letters", "orders", "--", "cat"], 2, "log of their own"),
         (["mail", "--lease", "0.5", "--", "cat"], 2, "0.5"),
         (["-x", "--", "cat"], 2, "'-x'"),
         (["x" * 65, "--", "cat"], 2, "is too long"),

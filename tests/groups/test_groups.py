@@ -367,8 +367,15 @@ async def test_bad_input_says_what_is_wrong(log: Log) -> None:
             await Group(log, "g", slots=9).join()
         with pytest.raises(GroupDiffers, match="created with by='tag', not 'key'"):
             await Group(log, "g", by=lambda _: 1).join()
+        with pytest.raises(GroupDiffers, match="'g' is a group in mode 'ordered', not 'queue'"):
+            await Queue(log, "g").open()
+    for dead_letters in ("log", "log.group.g"):
+        with pytest.raises(ValueError, match="need a log of their own"):
+            Queue(log, "q", dead_letters=dead_letters)
     with pytest.raises(ValueError, match="at least 1 s"):
         Queue(log, "q", lease=0.1)
+    with pytest.raises(ValueError, match="not a valid name for a log"):
+        Queue(log, "q", dead_letters="no such/name")
     with pytest.raises(ValueError, match="at least 1 job"):
         await Queue(log, "q").take(0)
     with pytest.raises(ValueError, match="is too long"):

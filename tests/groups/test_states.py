@@ -16,8 +16,8 @@ CONFIG = {"nonce": "5ca1ab1e", "start": 0}
 QUEUE: list[list[Any]] = [
     ["create", {"attempts": 5, "dead_letters": "", **CONFIG}],
     ["join", "a1", "", 30, 2],
-    ["work", 2, [], [], 3, 10, []],
-    ["work", 2, [[0, 1]], [[1, 1, 0.5, 1700000000000000, "busy", True]], 0, 10, []],
+    ["work", 2, [], [], 3, 10, [], 0],
+    ["work", 2, [[0, 1]], [[1, 1, 0.5, 1700000000000000, "busy", True]], 0, 10, [], 0],
 ]
 ORDERED: list[list[Any]] = [
     ["create", {"by": "tag", "slots": 2, **CONFIG}],
@@ -65,7 +65,7 @@ def test_commands_of_other_owners_change_nothing() -> None:
 
 
 def test_repeated_nack_does_not_return_next_attempt() -> None:
-    nack = ["work", 2, [], [[2, 1, 0.0, 0, "", True]], 1, 3, []]  # and takes the job again
+    nack = ["work", 2, [], [[2, 1, 0.0, 0, "", True]], 1, 3, [], 0]  # and takes the job again
     state = played(QueueState, [*QUEUE, nack, nack])
     assert state.members[2].jobs == {2: 2}
     assert state.answers["6"] == [[2]]

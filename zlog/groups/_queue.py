@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import SequenceSuperseded
 from zlog.extension import LogPort, NewEntry, tagged_each
-from zlog.groups._member import POLL_SECONDS, Clocks, Member, awaited, logger
+from zlog.groups._member import POLL_SECONDS, Clocks, Member, awaited, logger, state_of
 from zlog.groups._states import QueueState
 from zlog.objects.extension import Replica
 
 _CLAIM_SECONDS = 0.1
 """For how long the jobs should last that a member takes at once."""
 
-_CLAIM_MAX = 1000
+_BATCH_MAX = 1000
+"""How many jobs of a kind a command names at most, which limits the size of its entry."""
+
+_LOOK_SECONDS = 1.0
+"""How often a member that takes no jobs looks for delayed ones, of which there may be many."""
 
 _ERROR_BYTES_MAX = 100
 
@@ -33,17 +38,19 @@ class Claim:
 
     Attributes:
         item: the entry, or the gap if its position is lost; None if it was not read yet.
-        deadline: when the lease ends; infinite before the user has the job.
+        deadline: when the lease ends. The user has as long to take the job.
+        given: whether the user has the job.
         open: whether the user may still acknowledge it; None if this comes late.
     """
 
-    __slots__ = ("attempt", "deadline", "item", "open", "position")
+    __slots__ = ("attempt", "deadline", "given", "item", "open", "position")
 
-    def __init__(self, position: int, attempt: int) -> None:
+    def __init__(self, position: int, attempt: int, deadline: float) -> None:
         self.position = position
         self.attempt = attempt
         self.item: Entry | Gap | None = None
-        self.deadline = math.inf
+        self.deadline = deadline
+        self.given = False
         self.open: bool | None = True
 
 
@@ -84,10 +91,12 @@ class QueueMember(Member[QueueState]):
         self._flying: list[Any] = []
         self._tail = 0
         self._size = self._taken = 1
-        self._claimed_at = -math.inf
+        self._reset = 0
+        self._claimed_at = self._look_at = -math.inf
         self._delays = Clocks(self.clock)
         wall = data.wall_clock_us()
-        delayed = self.look(lambda state: [*state.delayed.items()])
+        is_queue = state_of(replica) is QueueState  # otherwise `begin` raises an error
+        delayed = self.look(lambda state: [*state.delayed.items()]) if is_queue else []
         self._early = {(p, job[2]): max(0.0, (job[4] - wall) / 1e6) for p, job in delayed}
         """The remaining delays of jobs that were delayed before this member came."""
         self._open_dead = open_dead
@@ -122,16 +131,20 @@ class QueueMember(Member[QueueState]):
         if not self._ready or not self.remaining():
             return []
         with self.lock:
-            jobs = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
+            jobs: list[Claim] = []
+            while self._ready and len(jobs) < count:
+                job = self._ready.popleft()
+                if job.open:  # otherwise it was released
+                    job.deadline, job.given = self.clock() + self._lease, True
+                    jobs.append(job)
             self._taken += len(jobs)
-        deadline = self.clock() + self._lease
-        for job in jobs:
-            job.deadline = deadline
         return jobs
 
     async def _claim(self, count: int) -> bool:
         """Take jobs from the group. Returns whether any are ready."""
-        due = self._due()
+        with self.lock:  # an earlier call may have ended after its command was stored
+            self._note_new(self.token)
+        due = self._due()[:_BATCH_MAX]
         next_, again = self.look(lambda state: (state.next, bool(state.ready)))
         if not (due or again or next_ < self._tail):
             tail = await self.data.tail()
@@ -139,9 +152,9 @@ class QueueMember(Member[QueueState]):
         if due or again or next_ < self._tail:
             now = self.clock()
             rate = self._taken / max(1e-6, now - self._claimed_at)
-            wanted = max(1, min(2 * self._size, int(rate * _CLAIM_SECONDS), _CLAIM_MAX))
+            wanted = max(1, min(2 * self._size, int(rate * _CLAIM_SECONDS)))
             self._size, self._taken, self._claimed_at = wanted, 0, now
-            await self._work(max(count, wanted), due)
+            await self._work(min(max(count, wanted), _BATCH_MAX), due)
         await self._read()
         return bool(self._ready)
 
@@ -157,48 +170,60 @@ class QueueMember(Member[QueueState]):
 
     async def _work(self, count: int, due: list[tuple[int, int]]) -> None:
         """Send acknowledgements and take up to ``count`` jobs, in one entry."""
-        token = self.token
-        if token is None:
-            return None
         with self.lock:
-            acks, self._acks = self._acks, []
-            nacks, self._nacks = self._nacks, []
+            token = self.token
+            if token is None:
+                return None
+            self._check_reset()
+            reset, acks, nacks = self._reset, self._acks[:_BATCH_MAX], self._nacks[:_BATCH_MAX]
+            del self._acks[:_BATCH_MAX], self._nacks[:_BATCH_MAX]
             event = self.port.event()
             self._flying.append(event)
         positions = ranges(claim.position for claim in acks)
         rows = [(claim.position, claim.attempt, *how) for claim, how in nacks]
         try:
-            refused = await self.send("work", token, positions, rows, count, self._tail, due)
+            refused = await self.send("work", token, positions, rows, count, self._tail, due, reset)
         except BaseException:
             with self.lock:
-                if self.token == token:
+                if (self.token, self._reset) == (token, reset):
                     self._acks[:0], self._nacks[:0] = acks, nacks
+                else:
+                    self.refused += len(acks)
             raise
         finally:
             self._flying.remove(event)
             event.set()
-        if refused is True:
-            self.refused += len(acks)
-            return self.lose(token)
-        if refused:
-            self.refused += len(refused)
-            logger.warning("group %r: %d jobs were not held any more", self.group, len(refused))
+        late = len(acks) if refused is True else len(refused or ())
+        if late:
+            logger.warning("group %r: %d jobs were not held any more", self.group, late)
         with self.lock:
+            self.refused += late
+            if refused is True:
+                return self.lose(token)
             for claim in (*acks, *(claim for claim, _ in nacks)):
                 if self._held.get(claim.position) is claim:
                     del self._held[claim.position]
             self._note_new(token)
         return None
 
-    def _note_new(self, token: int) -> None:
-        """Note the jobs that the group has given to this member."""
+    def _check_reset(self) -> None:
+        """Forget all jobs if the group was reset, while the lock is held."""
+        reset = self.look(lambda state: state.reset)
+        if reset != self._reset:
+            self._reset = reset
+            self.forget()
+
+    def _note_new(self, token: int | None) -> None:
+        """Note the jobs that the group has given to this member, while the lock is held."""
         held = self._held
-        if self.token != token:
+        if token is None or self.token != token:
             return
+        self._check_reset()
+        deadline = self.clock() + self._lease
         for position, attempt in self.look(lambda state: _jobs(state, token)):
             known = held.get(position)
             if known is None or known.attempt < attempt:
-                held[position] = claim = Claim(position, attempt)
+                held[position] = claim = Claim(position, attempt, deadline)
                 self._unread.append(claim)
 
     async def _read(self) -> None:
@@ -215,13 +240,12 @@ class QueueMember(Member[QueueState]):
                         self._note_item(unread, item)
         finally:
             with self.lock:
-                if self.token is not None:
-                    self._unread += unread.values()
+                self._unread += (c for c in unread.values() if self._held.get(c.position) is c)
 
     def _note_item(self, unread: dict[int, Claim], item: Entry | Gap) -> None:
         for position in range(item.position, item.end):
             claim = unread.pop(position, None)
-            if claim is None or self._held.get(position) is not claim:
+            if claim is None or self._held.get(position) is not claim or not claim.open:
                 continue
             if isinstance(item, Entry) or item.kind.hides_entry:
                 claim.item = item
@@ -255,7 +279,7 @@ class QueueMember(Member[QueueState]):
 
     def left(self, claim: Claim) -> float:
         """Return the remaining seconds of a job's lease."""
-        return max(0.0, claim.deadline - self.clock()) if claim.open else 0.0
+        return min(max(0.0, claim.deadline - self.clock()), self.remaining()) if claim.open else 0.0
 
     def extend(self, claim: Claim, seconds: float | None) -> None:
         """Let the lease of a job begin again."""
@@ -274,15 +298,22 @@ class QueueMember(Member[QueueState]):
 
     async def tick(self) -> None:
         now = self.clock()
+        if now >= self._look_at:  # delays begin when this member first sees them
+            self._look_at = now + _LOOK_SECONDS
+            self._due()
         with self.lock:
-            late = [each for each in self._held.values() if each.open and each.deadline < now]
-        for claim in late:
-            self.nack(claim, 0, f"not acknowledged within {self._lease:g} s")
-            claim.open = None
+            self._check_reset()
+            for claim in self._held.values():
+                if claim.open and claim.deadline < now:
+                    error = f"not acknowledged within {self._lease:g} s" if claim.given else ""
+                    self.nack(claim, 0, error, counts=claim.given)
+                    claim.open = None
 
     async def maintain(self) -> None:
         """Move jobs that have failed too often to the log of dead letters."""
-        dead, deaths, config = self.look(lambda s: ([*s.dead.items()], s.deaths, dict(s.config)))
+        dead, deaths, config = self.look(
+            lambda s: ([*islice(s.dead.items(), _BATCH_MAX)], s.deaths, dict(s.config))
+        )
         name = config["dead_letters"]
         if not dead or not name:
             return
@@ -316,7 +347,8 @@ class QueueMember(Member[QueueState]):
         return tagged_each([data], [[*sorted(tags)[:_TAGS_MAX], *own]])
 
     def untried(self) -> list[int]:
-        return [each.position for each in self._held.values() if each.deadline == math.inf]
+        with self.lock:
+            return [each.position for each in self._held.values() if not each.given]
 
 
 def letter_of(letter: Entry) -> tuple[bytes, list[str]]:

@@ -314,6 +314,7 @@ class QueueState(GroupState):
             that sent the command, in µs since 1970.
         dead: jobs to move to the dead letters, by numbers that are never used again.
         deaths, redeliveries: how many jobs died or were given again so far.
+        reset: the position of the last command that has moved the group to another position.
     """
 
     type_name = "queue-group"
@@ -328,9 +329,16 @@ class QueueState(GroupState):
         self.dead: dict[int, Job] = {}
         self.deaths = 0
         self.redeliveries = 0
+        self.reset = 0
 
     def start(self, position: int) -> None:
         self.next = position
+
+    def do_configure(self, changes: dict[str, Any]) -> None:
+        super().do_configure(changes)
+        if not self.config["dead_letters"]:
+            self.ready.update({position: (n, error) for position, n, error in self.dead.values()})
+            self.dead.clear()
 
     def removed(self, session: Session, why: str) -> None:
         for position, attempts in session.jobs.items():
@@ -352,6 +360,7 @@ class QueueState(GroupState):
         count: int,
         tail: int,
         due: list[tuple[int, int]],
+        reset: int,
     ) -> list[int]:
         """Acknowledge ranges of jobs, return jobs, and take up to ``count`` others below ``tail``.
 
@@ -360,19 +369,21 @@ class QueueState(GroupState):
                 ``delayed``), the error, and whether the attempt counts. If the command is repeated,
                 the member may already have the next attempt.
             due: the delayed jobs whose delay has passed by the member's clock, with their versions.
+            reset: the value of ``reset`` when the member got the jobs of ``acks`` and ``nacks``.
 
         Returns the positions of jobs that the member does not have, so nothing was done with them.
         """
         jobs, refused = self.member(token).jobs, []
+        held = jobs if reset == self.reset else {}
         for start, end in acks:
             for position in range(start, end):
-                if jobs.pop(position, None) is None:
+                if held.pop(position, None) is None:
                     refused.append(position)
         for position, attempt, delay, ends, error, counts in nacks:
-            if jobs.get(position) != attempt:
+            if held.get(position) != attempt:
                 refused.append(position)
                 continue
-            self._failed(position, jobs.pop(position) - (not counts), error)
+            self._failed(position, held.pop(position) - (not counts), error)
             if delay > 0 and position in self.ready:
                 self.delayed[position] = (*self.ready.pop(position), self.position, delay, ends)
         for position, version in due:
@@ -396,7 +407,7 @@ class QueueState(GroupState):
 
     def do_seek(self, position: int, _token: int, _numbers: list[int]) -> None:
         """Continue at a position. No member has a job then."""
-        self.next = position
+        self.next, self.reset = position, self.position
         self.ready.clear()
         self.delayed.clear()
         for session in self.members.values():
@@ -415,10 +426,10 @@ class QueueState(GroupState):
 
     def snapshot(self) -> Any:
         jobs = [[*each.items()] for each in (self.ready, self.delayed, self.dead)]
-        return [super().snapshot(), self.next, jobs, self.deaths, self.redeliveries]
+        return [super().snapshot(), self.next, jobs, self.deaths, self.redeliveries, self.reset]
 
     def restore(self, state: Any) -> None:
-        common, self.next, jobs, self.deaths, self.redeliveries = state
+        common, self.next, jobs, self.deaths, self.redeliveries, self.reset = state
         super().restore(common)
         self.ready, self.delayed, self.dead = (
             {key: (*value,) for key, value in rows} for rows in jobs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
+from operator import index
 from typing import TYPE_CHECKING
 
 from zlog.aio.log import Log
@@ -10,14 +12,21 @@ from zlog.entry import Entry, Gap
 from zlog.errors import StoreUnavailable
 from zlog.extension import AsyncioPort, PositionSpec, ProcessBound, no_entry
 from zlog.extension import drive_aio as drive
-from zlog.groups._member import check_group, check_lease, cursor_name
+from zlog.groups._member import check_group, check_lease, cursor_name, log_name
 from zlog.groups._queue import Claim, QueueMember
 from zlog.groups.aio.own_log import open_own
+from zlog.names import check_log_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 LEASE_SECONDS = 30.0
+
+
+def _seconds(seconds: float) -> float:
+    if not 0 <= seconds < inf:
+        raise ValueError(f"a number of seconds must be finite and not negative, not {seconds:g}")
+    return seconds
 
 
 class Job:
@@ -82,7 +91,8 @@ class Job:
         If the process dies before that, the job is given to a worker again.
 
         Args:
-            flush: wait until this and all earlier acknowledgements are durable.
+            flush: wait until this and all earlier acknowledgements are durable, or counted in
+                :attr:`Queue.refused` because another worker may have the job.
         """
         self._inner.ack(self._claim)
         if flush:
@@ -95,8 +105,11 @@ class Job:
             delay: the number of seconds before that.
             error: why the job has failed, which its dead letter will contain, up to 100 bytes.
             flush: wait until this is durable.
+
+        Raises:
+            ValueError: the delay is negative or not finite.
         """
-        self._inner.nack(self._claim, delay, error)
+        self._inner.nack(self._claim, _seconds(delay), str(error))
         if flush:
             await drive(self._inner.flush())
 
@@ -111,8 +124,12 @@ class Job:
             await drive(self._inner.flush())
 
     def extend(self, seconds: float | None = None) -> None:
-        """Let the job's lease end ``seconds`` from now; None means the queue's lease."""
-        self._inner.extend(self._claim, seconds)
+        """Let the job's lease end ``seconds`` from now; None means the queue's lease.
+
+        Raises:
+            ValueError: the number of seconds is negative or not finite.
+        """
+        self._inner.extend(self._claim, seconds if seconds is None else _seconds(seconds))
 
     def __repr__(self) -> str:
         return f"<zlog.groups.aio.Job at {self.position}, attempt {self.attempt}>"
@@ -161,10 +178,14 @@ class Queue(ProcessBound):
         """
         check_group(log.name, name)
         check_lease(lease)
-        if attempts is not None and attempts < 1:
+        if attempts is not None and index(attempts) < 1:
             raise ValueError(f"a job needs at least 1 attempt, not {attempts}")
-        if dead_letters == log.name:
-            raise ValueError("the dead letters of a log need another log")
+        if not isinstance(worker, str):
+            raise TypeError(f"a worker's name must be a str, not {worker!r}")
+        if dead_letters:
+            check_log_name(dead_letters)
+            if dead_letters == log.name or dead_letters.startswith(log_name(log.name, "")):
+                raise ValueError(f"the dead letters need a log of their own, not {dead_letters!r}")
         self.log = log
         self.name = name
         self._lease = lease
@@ -179,7 +200,10 @@ class Queue(ProcessBound):
 
         Raises:
             GroupDiffers: the name belongs to an ordered group.
+            ValueError: the queue was opened before.
         """
+        if self._inner is not None:
+            raise ValueError(f"queue {self.name!r} was opened before; create another Queue")
         log = self.log
         own, replica = await open_own(log, self.name, self._lease)
         self._logs = [own]
@@ -213,7 +237,7 @@ class Queue(ProcessBound):
 
     @property
     def refused(self) -> int:
-        """How many jobs were acknowledged after this worker had lost them."""
+        """How many jobs were acknowledged or returned after this worker had lost them."""
         return self._opened.refused
 
     def __aiter__(self) -> Self:
@@ -225,14 +249,17 @@ class Queue(ProcessBound):
         return Job(inner, claim)
 
     async def take(self, count: int = 1, *, wait: float | None = None) -> list[Job]:
-        """Return 1 to ``count`` jobs. Returns none if there are none for ``wait`` seconds."""
+        """Return 1 to ``count`` jobs, or none if there are none for ``wait`` seconds.
+
+        A worker takes at most 1000 jobs from the group at once.
+        """
         if count < 1:
             raise ValueError(f"take at least 1 job, not {count}")
         inner = self._opened
         return [Job(inner, each) for each in await drive(inner.take(count, wait))]
 
     async def flush(self) -> None:
-        """Wait until all acknowledgements are durable."""
+        """Wait until all acknowledgements are durable or counted in :attr:`refused`."""
         await drive(self._opened.flush())
 
     async def close(self) -> None:
