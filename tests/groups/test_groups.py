@@ -360,7 +360,9 @@ async def test_reset_and_remove(log: Log) -> None:
 
 @virtually
 async def test_bad_input_says_what_is_wrong(log: Log) -> None:
-    async with Queue(log, "q"), Group(log, "g", slots=8).join():
+    async with Queue(log, "q"), Group(log, "g", slots=8).join() as member:
+        with pytest.raises(ValueError, match="need another log"):
+            await member.transform(lambda entry: [entry.data], into=log)
         with pytest.raises(GroupDiffers, match="'q' is a group in mode 'queue', not 'ordered'"):
             await Group(log, "q").join()
         with pytest.raises(GroupDiffers, match="created with slots=8, not 9"):
@@ -372,6 +374,8 @@ async def test_bad_input_says_what_is_wrong(log: Log) -> None:
     for dead_letters in ("log", "log.group.g"):
         with pytest.raises(ValueError, match="need a log of their own"):
             Queue(log, "q", dead_letters=dead_letters)
+    with pytest.raises(ValueError, match="1 to 1024 slots"):
+        Group(log, "g2", slots=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least 1 s"):
         Queue(log, "q", lease=0.1)
     with pytest.raises(ValueError, match="not a valid name for a log"):

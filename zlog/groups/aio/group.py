@@ -99,7 +99,10 @@ class Member(ProcessBound):
         Raises:
             SequenceDiffers: the function has returned another output for the same entry.
             CorruptEntry: an entry is lost. To continue after it, :meth:`seek`.
+            ValueError: ``into`` is the log that the group reads.
         """
+        if into.view.log_id == self._inner.data.view.log_id:
+            raise ValueError("a group's outputs need another log, or they would never end")
         return await drive(self._inner.transform(function, AsyncioPort(into), wait))
 
     async def seek(self, position: PositionSpec, *, slots: Collection[int] | None = None) -> None:
@@ -181,7 +184,7 @@ class Group:
             slots: the number of slots, 1 to 1024, which does not change. None means as the group
                 was created, or else 64.
             start: where a new group begins: a position, ``"earliest"`` or ``"latest"``.
-            lease: after how many seconds without a sign of life other members take over. It must be
+            lease: after how many seconds without a renewal other members take over. It must be
                 longer than any pause of the process.
             entries_max: the maximum number of entries in a batch.
 
@@ -192,8 +195,8 @@ class Group:
         check_lease(lease)
         if not (by in (None, "tag", "object") or callable(by)):
             raise ValueError(f"by must be 'tag', 'object' or a function, not {by!r}")
-        if slots is not None and not 1 <= slots <= 1024:
-            raise ValueError(f"a group has 1 to 1024 slots, not {slots}")
+        if slots is not None and not (type(slots) is int and 1 <= slots <= 1024):
+            raise ValueError(f"a group has 1 to 1024 slots, not {slots!r}")
         if entries_max < 1:
             raise ValueError(f"a batch must have at least 1 entry, not {entries_max}")
         self.log = log
