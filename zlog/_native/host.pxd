@@ -56,7 +56,6 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/client/latch.h" namespace "zlog" nogil:
     cdef cppclass CppLatch "zlog::Latch":
         void open()
-        void pass_on()
         cbool wait(double seconds) except +raise_caught
 
 

@@ -1,7 +1,7 @@
 """Rounds of threads: the part that each thread runs under Python's lock.
 
-It is native because one reply wakes many threads, each of which then wakes the next. Python's lock
-guards all state here. Another thread may get this lock when Python code is called, when an
+It is native because one reply wakes many threads, and each waits for the one before it. Python's
+lock guards all state here. Another thread may get this lock when Python code is called, when an
 object is made, and in ``with nogil``.
 """
 
@@ -84,7 +84,6 @@ cdef class SharedRound:
             with nogil:
                 over = self.over.wait(min(max(left, 0), SLICE_MS / 1000.))
             if over:
-                self.over.pass_on()  # while it holds Python's lock
                 return True
             PyErr_CheckSignals()
             if left <= 0:
