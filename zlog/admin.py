@@ -26,7 +26,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_code
-from zlog._base.sequencer import OtherProtocol, parse_host_port, reachable_at
+from zlog._base.sequencer import OtherProtocol, is_loopback, parse_host_port, reachable_at
 from zlog._base.sequencer import parse_given_address as check_sequencer_address
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
@@ -61,6 +61,7 @@ __all__ = [
     "extension_file",
     "forget_sequencer",
     "how_to_install",
+    "is_loopback",
     "is_plain",
     "librados_file",
     "librados_version",

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import click
 
 from zlog import ZlogError
-from zlog.admin import how_to_install, parse_host_port, reachable_at
+from zlog.admin import how_to_install, is_loopback, parse_host_port, reachable_at
 from zlog.cli.command import Command
 from zlog.cli.output import say
 from zlog.cli.parameters import FILE, listen_option, number_option, seconds_option, tls_options
@@ -76,7 +76,7 @@ def http(
     behind a load balancer. It runs until Ctrl-C or SIGTERM.
     """
     try:
-        from zlog.web import Access, Limits, Service, check_certificate, is_loopback, serve
+        from zlog.web import Access, Limits, Service, check_certificate, serve
         from zlog.web import listen as listen_at
     except ImportError as error:
         raise ZlogError(

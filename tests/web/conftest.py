@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 import pytest
 
+from ..support.console import Answer
 from ..support.programs import REPOSITORY, ZLOG
 from ..support.waiting import wait_until
 
 NODE_MODULES = REPOSITORY / "build" / "npm" / "node_modules"
-
-
-class Answer(NamedTuple):
-    """A reply of the server."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def fields(self) -> Any:
-        return json.loads(self.body)
 
 
 class Server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
@@ -196,6 +197,15 @@ def reachable_at(host: str, listening: socket.socket) -> str:
     if ipaddress.ip_address(address).is_unspecified:
         host = socket.gethostname()
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@lru_cache(maxsize=64)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server at this address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_remote(address: str) -> bool:

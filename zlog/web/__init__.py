@@ -7,7 +7,6 @@ docs/http.md. The packages that this module needs are in the extra ``http``.
 from __future__ import annotations
 
 from zlog.web._access import Access as Access
-from zlog.web._access import is_loopback as is_loopback
 from zlog.web._paths import log_name as log_name
 from zlog.web._paths import path_of as path_of
 from zlog.web._server import check_certificate as check_certificate
@@ -21,7 +20,6 @@ __all__ = [
     "Limits",
     "Service",
     "check_certificate",
-    "is_loopback",
     "listen",
     "log_name",
     "path_of",

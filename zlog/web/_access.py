@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import logging
 import re
 import time
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 
 from zlog.names import check_pattern
@@ -161,12 +159,3 @@ def _parse(line: str, where: str) -> tuple[str, Grant]:
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     return found[1], Grant(fields[0], rights, patterns)
-
-
-@lru_cache(maxsize=64)
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server at this address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

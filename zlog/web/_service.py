@@ -23,8 +23,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 import zlog
+from zlog.admin import is_loopback
 from zlog.names import check_log_name
-from zlog.web._access import Access, Grant, is_loopback
+from zlog.web._access import Access, Grant
 from zlog.web._durable import DurableStreams
 from zlog.web._errors import Refusal, json_reply, reply_to
 from zlog.web._events import Events

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import secrets
 import ssl
@@ -17,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from zlog.admin import parse_host_port
+from zlog.admin import is_loopback, parse_host_port
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -129,14 +128,6 @@ async def given_fields(request: Request) -> dict[str, Any]:
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server at this address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Guard:

@@ -10,8 +10,8 @@ from types import FrameType
 import uvicorn
 
 import zlog
-from zlog.admin import reachable_at
-from zlog.cli.commands.console.access import Access, Guard, is_loopback
+from zlog.admin import is_loopback, reachable_at
+from zlog.cli.commands.console.access import Access, Guard
 from zlog.cli.commands.console.app import make_app
 from zlog.cli.output import say
 from zlog.cli.session import Session
